@@ -1,0 +1,9 @@
+"""The errors that netpurify raises on purpose; each message says what was expected, what came and what to do."""
+
+
+class NetpurifyError(Exception):
+    """Base of every error that netpurify raises on purpose."""
+
+
+class InputError(NetpurifyError, ValueError):
+    """An argument has the wrong kind, shape, dtype or content."""

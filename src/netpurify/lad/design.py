@@ -1,0 +1,210 @@
+"""A design matrix, factored once and used for any number of right-hand sides."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from netpurify.errors import InputError
+from netpurify.lad.arrays import ArrayLike, to_numpy
+
+_TILE = 8
+"""Every matrix product runs on extents that are multiples of this.
+
+BLAS kernels treat the ragged edge of a matrix with other instructions than its middle; without an edge, a
+column's result does not depend on where in a panel the column stands, which is what makes answers bit-equal
+for any order and grouping of the columns.
+"""
+PANEL = 128
+"""Columns that are worked on together: enough for matrix products at full speed, few enough for the cache."""
+_SMALL_PRODUCT = 1 << 21
+_COMPLEMENT_BYTES = 256 << 20
+
+
+def padded(extent: int) -> int:
+    """``extent`` rounded up to whole tiles, at least one."""
+    return max(_TILE, -(-extent // _TILE) * _TILE)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Orthonormal basis of a design's columns, with its rank, leverages and the way back to coefficients.
+
+    Rows of zeros ("dead", e.g. border pixels) constrain nothing and are set aside; everything below is about the
+    ``live`` rows, padded with zeros to whole tiles.
+
+    Attributes:
+        matrix: The design as given, float64, shape [k, q].
+        live: Indices of the rows that are not all zero, shape [live_count].
+        rank: Numerical rank.
+        basis: Orthonormal basis, shape [padded(live_count), padded(rank)].
+        pivots: Indices of ``rank`` independent columns, shape [rank].
+        independent: Those columns, all rows, shape [padded(k), padded(rank)].
+        to_coefficients: T with coefficients of the independent columns = T @ coordinates in the basis,
+            shape [padded(rank), padded(rank)].
+        row_norms: Euclidean norm of each live row after scaling the columns to unit norm.
+        row_class: For each row, the number of its class of rows that are multiples of one another; -1 for dead rows.
+        condition: Estimated condition number of the independent columns, scaled to unit norm.
+    """
+
+    matrix: NDArray[np.float64]
+    live: NDArray[np.intp]
+    rank: int
+    basis: NDArray[np.float64]
+    pivots: NDArray[np.intp]
+    independent: NDArray[np.float64]
+    to_coefficients: NDArray[np.float64]
+    row_norms: NDArray[np.float64]
+    row_class: NDArray[np.intp]
+    condition: float
+
+    @classmethod
+    def prepare(cls, matrix: ArrayLike, *, rank_tolerance: float | None = None) -> "Design":
+        """Factor ``matrix`` [k, q].
+
+        Cost: one QR factorisation, about 4 k q^2 operations.
+
+        Args:
+            matrix: numpy array or torch tensor of any float dtype; every entry finite.
+            rank_tolerance: Columns whose independent part is below this share of their norm count as dependent.
+                ``None``: max(k, q) times the rounding unit of the matrix's own dtype.
+
+        Raises:
+            InputError: The matrix is not two-dimensional, not real or not finite.
+        """
+        values = to_numpy(matrix, "the design")
+        if values.ndim != 2:
+            raise InputError(f"the design must be a matrix [k, q]; got shape {list(values.shape)}")
+        unit = np.finfo(values.dtype).eps if values.dtype.kind == "f" else np.finfo(np.float64).eps
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise InputError(
+                f"the design must be finite; entry [{row}, {column}] is {values[row, column]}; "
+                "drop that row, or that column, first"
+            )
+        if rank_tolerance is None:
+            rank_tolerance = max(1, *values.shape) * float(unit)
+        # One BLAS thread: the factors, and so every answer, must not depend on how many cores there are.
+        with threadpool_limits(1, user_api="blas"):
+            return cls._factor(values, rank_tolerance)
+
+    @classmethod
+    def _factor(cls, matrix: NDArray[np.float64], tolerance: float) -> "Design":
+        largest = np.abs(matrix).max(axis=1, initial=0.0)
+        live = np.flatnonzero(largest)
+        rows = matrix[live]
+        scale = _column_norms(rows)
+        scaled = rows / scale
+        basis, triangle, order = _pivoted_qr(scaled)
+        diagonal = np.abs(np.diagonal(triangle))
+        rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
+        inverse = scipy.linalg.solve_triangular(triangle[:rank, :rank], np.eye(rank)) if rank else np.zeros((0, 0))
+        pivots = order[:rank]
+        to_coefficients = _pad(inverse / scale[pivots, None])
+        row_class = np.full(matrix.shape[0], -1, dtype=np.intp)
+        row_class[live] = _row_classes(scaled)
+        condition = float(np.linalg.norm(inverse) * np.linalg.norm(triangle[:rank, :rank])) if rank else 1.0
+        return cls(
+            matrix=matrix,
+            live=live,
+            rank=rank,
+            basis=_pad(basis[:, :rank]),
+            pivots=pivots,
+            independent=_pad(matrix[:, pivots]),
+            to_coefficients=to_coefficients,
+            row_norms=np.linalg.norm(scaled, axis=1),
+            row_class=row_class,
+            condition=condition,
+        )
+
+    @property
+    def fan_in(self) -> int:
+        """Number of rows, k."""
+        return self.matrix.shape[0]
+
+    @property
+    def columns(self) -> int:
+        """Number of columns, q."""
+        return self.matrix.shape[1]
+
+    @property
+    def full(self) -> bool:
+        """Whether the columns span every live direction, so that nothing can be told apart."""
+        return self.rank >= self.live.size
+
+    @property
+    def leverages(self) -> NDArray[np.float64]:
+        """Share of each row's own value in its fitted value, shape [k]; 0 for dead rows, 1 where the fit must pass."""
+        leverages = np.zeros(self.fan_in)
+        leverages[self.live] = np.square(self.basis[: self.live.size]).sum(axis=1)
+        return leverages
+
+    @cached_property
+    def single(self) -> NDArray[np.float32]:
+        """The basis in float32, for identification."""
+        return self.basis.astype(np.float32)
+
+    @cached_property
+    def complement(self) -> NDArray[np.float64] | None:
+        """The projector I - basis basis' on what the columns do not span; ``None`` where it would be too large."""
+        size = self.live.size
+        if size * size * 8 > _COMPLEMENT_BYTES:
+            return None
+        with threadpool_limits(1, user_api="blas"):
+            projector = -(self.basis @ self.basis.T)[:size, :size]
+        projector[np.diag_indices(size)] += 1.0
+        return np.ascontiguousarray(projector)
+
+    def warm(self) -> None:
+        """Compute what is computed on demand now, before several threads ask for it."""
+        _ = self.single, self.complement
+
+    def width(self, columns: int) -> int:
+        """How many columns to work on together, for ``columns`` columns: at most ``PANEL``, the rest is idle.
+
+        Whole tiles, and never so few that BLAS would turn to its small-matrix kernels, which add in another order.
+        """
+        least = -(-_SMALL_PRODUCT // self.basis.size)
+        return min(PANEL, max(padded(columns), padded(least)))
+
+
+def _pad(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    wide = np.zeros((padded(matrix.shape[0]), padded(matrix.shape[1])))
+    wide[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return wide
+
+
+def _column_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Euclidean norms, 1 for zero columns, safe for entries whose squares would overflow or vanish."""
+    peak = np.abs(rows).max(axis=0, initial=0.0)
+    peak[peak == 0.0] = 1.0
+    return peak * np.maximum(np.linalg.norm(rows / peak, axis=0), 1.0)
+
+
+def _pivoted_qr(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+    """QR with column pivoting; tall matrices are first reduced by a plain QR, which runs at full speed."""
+    if 0 in matrix.shape:
+        size = min(matrix.shape)
+        return np.zeros((matrix.shape[0], size)), np.zeros((size, matrix.shape[1])), np.arange(matrix.shape[1])
+    pivoted: Any = scipy.linalg.qr  # its return type depends on its arguments in ways that stubs do not say
+    if matrix.shape[0] <= matrix.shape[1]:
+        return pivoted(matrix, mode="economic", pivoting=True)
+    tall, square = np.linalg.qr(matrix)
+    turn, triangle, order = pivoted(square, mode="economic", pivoting=True)
+    return tall @ turn, triangle, order
+
+
+def _row_classes(rows: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Number the classes of rows that are multiples of one another (to 1e-12)."""
+    if not rows.size:
+        return np.zeros(rows.shape[0], dtype=np.intp)
+    peak = np.abs(rows).argmax(axis=1)
+    directions = rows / np.take_along_axis(rows, peak[:, None], axis=1)
+    keys = np.round(directions, 12) + 0.0  # + 0.0 turns -0.0 into 0.0, which would otherwise differ in bits
+    _, classes = np.unique(np.ascontiguousarray(keys).view(np.dtype((np.void, 8 * rows.shape[1]))), return_inverse=True)
+    return classes.reshape(-1)

@@ -1,0 +1,216 @@
+"""One panel of columns through all stages."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from netpurify.lad.certificate import certify
+from netpurify.lad.clock import Clock
+from netpurify.lad.design import Design
+from netpurify.lad.identify import SCHEDULE, Estimate, iterate
+from netpurify.lad.lapack import JIT
+from netpurify.lad.polish import NOISE_TAIL, OPEN, PROVEN, Polish, kth_smallest, polish, suspect
+from netpurify.lad.simplex import walk
+
+_CLIP = 256.0
+"""Data beyond this many times the typical size are pulled in: L1 feels their sign only, but rounding their size."""
+_ROUNDING = 32.0 * np.finfo(np.float64).eps
+"""Residuals up to this share of the largest (clipped) datum are zero whatever the caller says."""
+_DENSE = 1e-3
+"""Dense noise up to this share of the typical datum may be taken for rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelAnswer:
+    """Answers for the columns of a panel, one row each; fields as in ``Solution``."""
+
+    coefficients: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    dual: NDArray[np.float64]
+    status: NDArray[np.int8]
+    noise_floor: NDArray[np.float64]
+    erased: NDArray[np.int64]
+    stage: NDArray[np.int8]
+    spent: dict[str, float]
+    pivots: int
+
+
+Identify = Callable[[Polish, Design, Clock], NDArray[np.floating]]
+"""Work on the columns of a panel that are not proven, in place, and return estimates of their residuals."""
+
+
+def solve_panel(
+    design: Design,
+    data: NDArray[np.float64],
+    floor: NDArray[np.float64],
+    *,
+    accuracy: float,
+    identify: Identify | None,
+) -> PanelAnswer:
+    """Solve for the columns given as rows of ``data`` [n, k], NaN where erased.
+
+    Args:
+        design: The design.
+        data: The columns.
+        floor: Noise floor of each, NaN where it is to be detected.
+        accuracy: Largest relative gap that counts as proven.
+        identify: The stages that find and polish; ``None`` leaves everything to the simplex walk.
+    """
+    clock = Clock()
+    count = data.shape[0]
+    start, work = _least_squares(design, data, floor)
+    stage = np.zeros(count, np.int8)
+    clock.book("least squares")
+    guess = work.data
+    if identify is not None and (work.state != PROVEN).any():
+        todo = work.state[:count] != PROVEN
+        guess = identify(work, design, clock)
+        stage[todo & (work.state[:count] == PROVEN)] = 1
+    left = np.flatnonzero(work.state != PROVEN)
+    stage[left] = 2
+    pivots = _walk(design, work, guess, left)
+    clock.book("simplex")
+    answer = _finish(design, data, start + work.coordinates, work, accuracy)
+    clock.book("prove")
+    return PanelAnswer(*answer, erased=np.isnan(data).sum(axis=1), stage=stage, spent=clock.spent, pivots=pivots)
+
+
+def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.float32]:
+    """Alternate identification and polishing, on ever fewer columns."""
+    guess = np.zeros(work.data.shape, np.float32)
+    todo = np.flatnonzero(work.state != PROVEN)
+    part = work.take(todo, design.width(todo.size))
+    scale = np.abs(part.data).sum(axis=1, keepdims=True) / design.live.size
+    estimate = Estimate.start((part.data / np.where(scale > 0.0, scale, 1.0)).astype(np.float32))
+    for attempt, steps in enumerate(SCHEDULE):
+        part.state[: todo.size][part.state[: todo.size] != PROVEN] = OPEN
+        iterate(estimate, design.single, part.erased, steps)
+        clock.book("identify")
+        suspect(part, design, estimate, anchored=attempt > 0)
+        part.state[todo.size :] = PROVEN
+        polish(part, design, anchored=attempt > 0)
+        clock.book("polish")
+        work.put(todo, part)
+        guess[todo] = estimate.residual[: todo.size]
+        open_still = np.flatnonzero(part.state[: todo.size] != PROVEN)
+        width = design.width(open_still.size)
+        if not open_still.size:
+            break
+        if 2 * width <= part.state.size:
+            todo = todo[open_still]
+            part = work.take(todo, width)
+            estimate = estimate.take(open_still, width)
+    return guess
+
+
+def _least_squares(
+    design: Design, data: NDArray[np.float64], floor: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Polish]:
+    """Regress by least squares; columns without a residual are done."""
+    count, rows = data.shape[0], design.live.size
+    width = design.width(count)
+    columns = np.zeros((width, design.basis.shape[0]))
+    columns[:count, :rows] = data[:, design.live]
+    erased = np.isnan(columns)
+    columns[erased] = 0.0
+    typical = np.zeros(width)
+    _pull_in(columns, design.row_norms, typical)
+    coordinates = columns @ design.basis
+    residual = columns - coordinates @ design.basis.T
+    lowest = _ROUNDING * np.abs(columns).max(axis=1)
+    lowest[:count] = np.fmax(lowest[:count], floor)
+    detectable = _DENSE * typical
+    detectable[:count][~np.isnan(floor)] = 0.0
+    work = Polish.start(design, residual, erased, lowest, detectable)
+    work.state[count:] = PROVEN
+    _retire_clean(residual, erased, rows, design.rank, work.floor, work.detectable, work.state)
+    return coordinates, work
+
+
+def _walk(design: Design, work: Polish, guess: NDArray[np.floating], left: NDArray[np.intp]) -> int:
+    """Finish the columns that are left by pivoting; returns the number of pivots."""
+    pivots = 0
+    for i in left:
+        pivots += abs(
+            walk(
+                design.basis, design.live.size, design.rank, work.data[i], guess[i].astype(np.float64), work.erased[i],
+                40 * design.rank + 2000, work.coordinates[i], work.dual[i],
+            )
+        )  # fmt: skip
+    return pivots
+
+
+def _finish(
+    design: Design, data: NDArray[np.float64], coordinates: NDArray[np.float64], work: Polish, accuracy: float
+) -> tuple[NDArray, ...]:
+    """From coordinates in the basis to coefficients, residuals, duals, status and floors, proven on the data given."""
+    (count, rows), live = data.shape, design.live
+    # Padded like every product, so that a column's bits do not depend on its neighbours; padding counts as erased.
+    padded_data = np.full((coordinates.shape[0], design.independent.shape[0]), np.nan)
+    padded_data[:count, :rows] = data
+    dual = np.sign(np.nan_to_num(padded_data))  # right for dead rows: their residual is the datum itself
+    dual[:, live] = work.dual[:, : live.size]
+    row_class = np.full(padded_data.shape[1], -1, np.intp)
+    row_class[:rows] = design.row_class
+    independent = _to_coefficients(design, coordinates)
+    residual, facts = certify(
+        design.independent, design.rank, row_class, padded_data, independent, dual, work.floor, accuracy=accuracy
+    )
+    residual[np.abs(residual) <= work.floor[:, None]] = 0.0
+    coefficients = np.zeros((count, design.columns))
+    coefficients[:, design.pivots] = independent[:count, : design.rank]
+    return coefficients, residual[:count, :rows], dual[:count, :rows], facts["status"][:count], work.floor[:count]
+
+
+def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From coordinates in the basis to coefficients of the independent columns."""
+    coefficients = coordinates @ design.to_coefficients.T
+    if design.condition > 1e6:
+        # The inverse of an ill-conditioned triangle loses digits that one step of refinement brings back.
+        missing = np.zeros((coordinates.shape[0], design.basis.shape[0]))
+        missing[:, : design.live.size] = (coefficients @ design.independent.T)[:, design.live]
+        coefficients += ((coordinates @ design.basis.T - missing) @ design.basis) @ design.to_coefficients.T
+    return coefficients
+
+
+@njit(**JIT)
+def _pull_in(columns, norms, typical):
+    """Clip wild entries, in proportion to their row's size; ``typical`` receives the median size of each column."""
+    rows = norms.size
+    scratch = np.empty(rows)
+    for i in range(columns.shape[0]):
+        count = 0
+        for j in range(rows):
+            if columns[i, j] != 0.0:
+                scratch[count] = abs(columns[i, j]) / norms[j]
+                count += 1
+        if count == 0:
+            continue
+        bound = _CLIP * kth_smallest(scratch, count, count // 2)
+        for j in range(rows):
+            columns[i, j] = min(max(columns[i, j], -bound * norms[j]), bound * norms[j])
+            scratch[j] = abs(columns[i, j])
+        typical[i] = kth_smallest(scratch, rows, rows // 2)
+
+
+@njit(**JIT)
+def _retire_clean(residual, erased, rows, rank, floor, detectable, state):
+    """Retire columns without a residual, or with nothing but dense noise far below the data."""
+    scratch = np.empty(rows)
+    for i in range(residual.shape[0]):
+        worst, missing = 0.0, False
+        for j in range(rows):
+            missing |= erased[i, j]
+            scratch[j] = abs(residual[i, j])
+            worst = max(worst, scratch[j])
+        if missing or state[i] == PROVEN:
+            continue
+        if worst > floor[i] and rows > rank:
+            noise = 1.4826 * kth_smallest(scratch, rows, rows // 2) / np.sqrt(max(1.0 - rank / rows, 0.01))
+            if worst <= NOISE_TAIL * noise <= detectable[i]:
+                floor[i] = NOISE_TAIL * noise
+        if worst <= floor[i]:
+            state[i] = PROVEN

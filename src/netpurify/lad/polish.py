@@ -1,0 +1,399 @@
+"""Second stage: from suspected outliers to an exact fit and the dual that proves it.
+
+A column is described by the set S of rows left out of the fit (F are the others) and a target t for the dual on S.
+One round solves, for the same factorisation,
+
+    primal   x = argmin |b_F - Q_F x|_2,          r = b - Q x,
+    dual     y = t on S, and the smallest change of ``t`` on F with Q'y = 0,
+
+either through the |S| x |S| block of I - QQ' or through Q_F'Q_F = I - Q_S'Q_S, whichever is cheaper. While some
+residual in F stands out of the rest, S becomes the rows that stand out. Once none does, F fits to the noise floor;
+then rows with |y| > 1 are pinned at +-1, joined to S, and solved again. With |y| <= 1 everywhere and y = sign(r)
+off zero the fit is optimal: A'y = 0 bounds every other fit from below.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from netpurify.lad.design import Design
+from netpurify.lad.identify import THRESHOLD, Estimate
+from netpurify.lad.lapack import JIT, cholesky, cholesky_solve, gram
+
+ACTIVE, PROVEN, OPEN = 0, 1, 2
+"""Where a column stands: still being worked on; proven; or in need of another stage."""
+
+ROUNDS = 10
+STANDS_OUT = 3.5
+NOISE_TAIL = 12.0
+"""In robust standard deviations: what is trimmed on the way, and what no rounding noise reaches at the end."""
+PINNED = 0.999
+"""A guess of the dual beyond this is taken for +-1."""
+BIMODAL = 1e-5
+"""A detected floor must lie this far below the typical alteration, or the residual is just dense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polish:
+    """What the rounds work on and return, for a panel; [panel, rows] unless said otherwise.
+
+    Attributes:
+        data: The regressed columns, orthogonal to the basis.
+        erased: Entries that are missing.
+        left_out: The set S; erased rows belong to it for good.
+        anchor: A guess of the dual, from which the dual on F is to move as little as possible; zero where unknown.
+        target: Dual wanted on S; on F, where its way starts.
+        residual: Residuals.
+        dual: The dual found.
+        coordinates: Coefficients in the basis, [panel, rank].
+        floor: Residuals up to this are zero, [panel]; raised where dense rounding noise is detected.
+        detectable: Largest floor that may be detected, [panel]; 0 for none.
+        spread: Noise seen in the round before, [panel].
+        fits: Whether F already fitted to the floor, [panel].
+        state: ``ACTIVE``, ``PROVEN`` or ``OPEN``, [panel].
+    """
+
+    data: NDArray[np.float64]
+    erased: NDArray[np.bool_]
+    left_out: NDArray[np.bool_]
+    anchor: NDArray[np.float64]
+    target: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    dual: NDArray[np.float64]
+    coordinates: NDArray[np.float64]
+    floor: NDArray[np.float64]
+    detectable: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    fits: NDArray[np.bool_]
+    state: NDArray[np.int8]
+
+    @classmethod
+    def start(
+        cls,
+        design: Design,
+        data: NDArray[np.float64],
+        erased: NDArray[np.bool_],
+        floor: NDArray[np.float64],
+        detectable: NDArray[np.float64],
+    ) -> "Polish":
+        """Make room for a panel of columns; ``suspect`` then says where to begin."""
+        width = data.shape[0]
+        return cls(
+            data=data,
+            erased=erased,
+            left_out=np.zeros(data.shape, np.bool_),
+            anchor=np.zeros(data.shape),
+            target=np.zeros(data.shape),
+            residual=data.copy(),
+            dual=np.zeros(data.shape),
+            coordinates=np.zeros((width, design.basis.shape[1])),
+            floor=floor,
+            detectable=detectable,
+            spread=np.full(width, np.inf),
+            fits=np.zeros(width, np.bool_),
+            state=np.full(width, ACTIVE, np.int8),
+        )
+
+    def take(self, chosen: NDArray[np.intp], width: int) -> "Polish":
+        """Copy of the chosen columns, followed by idle ones up to ``width``."""
+        picked = np.zeros(width, np.intp)
+        picked[: chosen.size] = chosen
+        part = Polish(*(getattr(self, name)[picked] for name in self.__slots__))
+        part.state[chosen.size :] = OPEN
+        return part
+
+    def put(self, chosen: NDArray[np.intp], part: "Polish") -> None:
+        """Write back what ``take`` took."""
+        for name in self.__slots__:
+            if name not in ("data", "erased", "anchor", "detectable"):
+                getattr(self, name)[chosen] = getattr(part, name)[: chosen.size]
+
+
+def suspect(panel: Polish, design: Design, estimate: Estimate, *, anchored: bool) -> None:
+    """Begin anew for the columns not yet proven: leave out what ``estimate`` takes for outliers."""
+    _suspect(
+        estimate.residual, estimate.sparse, estimate.dual, anchored, design.live.size, design.rank,
+        panel.erased, panel.left_out, panel.anchor, panel.target, panel.spread, panel.fits, panel.state,
+    )  # fmt: skip
+
+
+def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
+    """Work on every active column of ``panel``, in place, until each is proven or left open.
+
+    ``anchored`` says whether ``anchor`` holds a guess.
+    """
+    columns = np.flatnonzero(panel.state == ACTIVE)
+    part = panel
+    for number in range(ROUNDS):
+        active = np.flatnonzero(part.state == ACTIVE)
+        width = design.width(active.size)
+        if active.size and 2 * width <= part.state.size:
+            if part is not panel:
+                panel.put(columns, part)
+                active = columns[active]
+            columns, part = active, panel.take(active, width)
+        if not active.size:
+            break
+        # Before the first trim the fit is hardly ever exact, so its dual would prove nothing.
+        _round(part, design, anchored=anchored, with_dual=anchored or number > 0)
+    part.state[part.state == ACTIVE] = OPEN
+    if part is not panel:
+        panel.put(columns, part)
+
+
+def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) -> None:
+    basis, rows, rank = design.basis, design.live.size, design.rank
+    block = design.complement if design.complement is not None else np.zeros((0, 0))
+    active = panel.state == ACTIVE
+    small = active & (panel.left_out.sum(axis=1) <= (int(1.5 * rank) if block.size else rank))
+    large = active & ~small
+    coordinates = np.zeros((panel.state.size, basis.shape[1]))
+    pull = np.zeros_like(coordinates)
+    if large.any():
+        coordinates = np.where(panel.left_out, 0.0, panel.data) @ basis
+    if with_dual and (large.any() or anchored):
+        pull = panel.target @ basis
+    wanted = pull @ basis.T if anchored else panel.target
+    outliers, forces = np.zeros((2, *panel.data.shape))
+    _solve_small(panel.data, wanted, panel.left_out, small, basis, block, rank, rows, outliers, forces, panel.state)
+    _solve_large(panel.left_out, large, basis, rank, rows, coordinates, pull, panel.state)
+    if small.any():
+        coordinates[small] = ((panel.data - outliers) @ basis)[small]
+        if with_dual:
+            pull[small] = ((forces + panel.target if anchored else forces) @ basis)[small]
+    panel.coordinates[active] = coordinates[active]
+    moved = pull @ basis.T if with_dual else outliers
+    _judge(
+        panel.data, coordinates @ basis.T, moved, rows, rank, anchored, with_dual,
+        panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target, panel.dual,
+        panel.floor, panel.detectable, panel.state,
+    )  # fmt: skip
+
+
+@njit(**JIT)
+def _suspect(estimated, sparse, guess, anchored, rows, rank, erased, left_out, anchor, target, spread, fits, state):
+    scratch = np.empty(rows)
+    for i in range(state.size):
+        if state[i] == PROVEN:
+            continue
+        state[i], spread[i], fits[i] = ACTIVE, np.inf, False
+        kept = 0
+        for j in range(rows):
+            anchor[i, j] = guess[i, j] / THRESHOLD if anchored and not erased[i, j] else 0.0
+            left_out[i, j] = erased[i, j] or sparse[i, j] != 0.0
+            kept += not left_out[i, j]
+            target[i, j] = np.sign(sparse[i, j]) if left_out[i, j] and not erased[i, j] else anchor[i, j]
+        if kept < 1.1 * rank:
+            _trim(estimated[i], erased[i], rows, rank, 0.0, scratch, left_out[i], anchor[i], target[i])
+
+
+@njit(**JIT)
+def _solve_small(data, wanted, left_out, chosen, basis, block, rank, rows, outliers, forces, state):
+    """Solve with the S x S block of I - QQ': the values of the left-out rows, and the forces that make the dual."""
+    index = np.empty(rows, np.int64)
+    for i in range(data.shape[0]):
+        if not chosen[i]:
+            continue
+        count = 0
+        for j in range(rows):
+            if left_out[i, j]:
+                index[count] = j
+                count += 1
+        if count == 0:
+            continue
+        factor = np.empty((count, count))
+        if block.shape[0]:
+            for a in range(count):
+                for b in range(a, count):
+                    factor[a, b] = block[index[a], index[b]]
+        else:
+            picked = np.empty((count, rank))
+            for a in range(count):
+                picked[a] = basis[index[a], :rank]
+                factor[a, :] = 0.0
+                factor[a, a] = 1.0
+            gram(picked, factor, -1.0, 1.0, False)
+        if not cholesky(factor):
+            state[i] = OPEN
+            continue
+        pair = np.empty((2, count))
+        for a in range(count):
+            pair[0, a] = data[i, index[a]]
+            pair[1, a] = wanted[i, index[a]]
+        cholesky_solve(factor, pair)
+        for a in range(count):
+            outliers[i, index[a]] = pair[0, a]
+            forces[i, index[a]] = pair[1, a]
+
+
+@njit(**JIT)
+def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, state):
+    """Solve with Q_F'Q_F, built from the fewer of the rows in F and in S."""
+    for i in range(left_out.shape[0]):
+        if not chosen[i]:
+            continue
+        count = 0
+        for j in range(rows):
+            count += left_out[i, j]
+        from_left_out = count <= rows - count
+        picked = np.empty((min(count, rows - count), rank))
+        a = 0
+        for j in range(rows):
+            if left_out[i, j] == from_left_out:
+                picked[a] = basis[j, :rank]
+                a += 1
+        factor = np.zeros((rank, rank))
+        if from_left_out:
+            for a in range(rank):
+                factor[a, a] = 1.0
+        gram(picked, factor, -1.0 if from_left_out else 1.0, 1.0, True)
+        if not cholesky(factor):
+            state[i] = OPEN
+            continue
+        pair = np.empty((2, rank))
+        pair[0] = coordinates[i, :rank]
+        pair[1] = pull[i, :rank]
+        cholesky_solve(factor, pair)
+        coordinates[i, :rank] = pair[0]
+        pull[i, :rank] = pair[1]
+
+
+@njit(**JIT)
+def _judge(
+    data, fitted, moved, rows, rank, anchored, with_dual, erased, fits, spread,
+    residual, left_out, anchor, target, dual, floor, detectable, state,
+):  # fmt: skip
+    """Read one round: retire a column that is proven, or choose the next S and targets."""
+    scratch = np.empty(rows)
+    for i in range(data.shape[0]):
+        if state[i] != ACTIVE:
+            continue
+        kept, worst = 0, 0.0
+        for j in range(rows):
+            residual[i, j] = data[i, j] - fitted[i, j]
+            dual[i, j] = target[i, j]
+            if not left_out[i, j]:
+                dual[i, j] -= moved[i, j]
+                scratch[kept] = abs(residual[i, j])
+                worst = max(worst, scratch[kept])
+                kept += 1
+        if not np.isfinite(worst):
+            state[i] = OPEN
+            continue
+        # The fit absorbs rank / kept of the noise in F; what it leaves says how large the noise was.
+        noise = 1.4826 * kth_smallest(scratch, kept, kept // 2) / np.sqrt(max(1.0 - rank / kept, 0.01))
+        cut = floor[i]
+        if detectable[i] > 0.0 and (
+            worst <= STANDS_OUT * noise or (worst <= NOISE_TAIL * noise and noise > 0.5 * spread[i])
+        ):
+            cut = max(cut, NOISE_TAIL * noise)
+        if worst > cut:
+            fits[i] = False
+            if noise > 0.7 * spread[i]:
+                state[i] = OPEN
+                continue
+            spread[i] = noise
+            cut = max(floor[i], STANDS_OUT * noise)
+            _trim(residual[i], erased[i], rows, rank, cut, scratch, left_out[i], anchor[i], target[i])
+            continue
+        if cut > floor[i] and not _bimodal(residual[i], erased[i], rows, cut, detectable[i], scratch):
+            state[i] = OPEN
+            continue
+        first = not (fits[i] and with_dual)
+        state[i] = _prove(
+            residual[i], erased[i], rows, cut, first, anchored, with_dual, left_out[i], anchor[i], target[i], dual[i]
+        )
+        if state[i] == PROVEN:
+            floor[i] = cut
+        fits[i] = True
+
+
+@njit(**JIT)
+def _trim(residual, erased, rows, rank, cut, scratch, left_out, anchor, target):
+    """Leave out what stands out, but keep at least 1.25 rank rows."""
+    least = min(rows, int(1.25 * rank) + 1)
+    available = 0
+    kept = 0
+    for j in range(rows):
+        if not erased[j]:
+            scratch[available] = abs(residual[j])
+            kept += scratch[available] <= cut
+            available += 1
+    if kept < least:
+        cut = kth_smallest(scratch, available, min(least, available) - 1)
+    for j in range(rows):
+        out = erased[j] or abs(residual[j]) > cut
+        left_out[j] = out
+        target[j] = 0.0 if erased[j] else (np.sign(residual[j]) if out else anchor[j])
+
+
+@njit(**JIT)
+def _bimodal(residual, erased, rows, cut, detectable, scratch):
+    """Whether a detected floor is far below the typical alteration or, if there is none, below what is detectable."""
+    count = 0
+    for j in range(rows):
+        if not erased[j] and abs(residual[j]) > cut:
+            scratch[count] = abs(residual[j])
+            count += 1
+    return cut <= (BIMODAL * kth_smallest(scratch, count, count // 2) if count else detectable)
+
+
+@njit(**JIT)
+def _prove(residual, erased, rows, cut, first, anchored, with_dual, left_out, anchor, target, dual):
+    """PROVEN if the dual is feasible and agrees in sign; else ACTIVE, with S and targets for another try."""
+    wrong, beyond, idle = False, False, False
+    for j in range(rows):
+        if erased[j]:
+            continue
+        altered = abs(residual[j]) > cut
+        wrong |= altered and target[j] != np.sign(residual[j])
+        beyond |= not left_out[j] and abs(dual[j]) > 1.0
+        idle |= left_out[j] and not altered
+    if with_dual and not (wrong or beyond):
+        return PROVEN
+    if wrong or (first and (idle or not with_dual)):
+        # First fit at the floor: start the dual from the altered rows and the guess alone.
+        for j in range(rows):
+            altered = abs(residual[j]) > cut
+            pinned = abs(anchor[j]) > PINNED
+            left_out[j] = erased[j] or altered or pinned
+            target[j] = 0.0 if erased[j] else (np.sign(residual[j]) if altered else anchor[j])
+            if pinned and not (altered or erased[j]):
+                target[j] = np.sign(anchor[j])
+        return ACTIVE
+    for j in range(rows):
+        if left_out[j]:
+            continue
+        if abs(dual[j]) > 1.0:
+            left_out[j] = True
+            target[j] = np.sign(dual[j])
+        elif anchored:
+            target[j] = dual[j]
+    return ACTIVE
+
+
+@njit(**JIT)
+def kth_smallest(values, count, k):
+    """The k-th smallest (from 0) of values[:count], which are reordered."""
+    low, high = 0, count - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return values[k]

@@ -1,0 +1,66 @@
+"""The answer of the solver."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netpurify.lad.arrays import ArrayLike
+from netpurify.lad.status import Status
+
+STAGES = ("least squares", "identify", "simplex")
+"""Names of the stages that can finish a column; ``Solution.stage`` holds positions in this list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Where the work went.
+
+    Attributes:
+        finished: Columns finished by each stage.
+        seconds: Processor seconds spent in each step, summed over threads.
+        pivots: Simplex pivots, all columns together.
+    """
+
+    finished: dict[str, int]
+    seconds: dict[str, float]
+    pivots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Minimisers of |B - A U|_1, column by column, with what is needed to prove them.
+
+    Arrays are of the caller's kind (numpy, or torch on the caller's device) and always float64: rounded to less, an
+    answer would no longer satisfy its own certificate. For a right-hand side [k] the last axis is absent.
+
+    Attributes:
+        coefficients: U, [q, p]; zero for the columns of A that depend on others.
+        residual: B - A U, [k, p]; exactly zero where it is at most the column's noise floor, NaN where B is erased.
+        dual: Y, [k, p], with A'Y = 0, |Y| <= 1 and Y = sign(residual) off zero.
+        status: ``Status`` codes, [p], always numpy.
+        noise_floor: Largest residual that was called zero, [p], always numpy.
+        erased: How many entries of the column were missing, [p], always numpy.
+        stage: Position in ``STAGES`` of the stage that finished the column, [p], always numpy.
+        rank: Rank of the design.
+        statistics: Where the work went.
+    """
+
+    coefficients: ArrayLike
+    residual: ArrayLike
+    dual: ArrayLike
+    status: NDArray[np.int8]
+    noise_floor: NDArray[np.float64]
+    erased: NDArray[np.int64]
+    stage: NDArray[np.int8]
+    rank: int
+    statistics: Statistics
+
+    def count(self, status: Status) -> int:
+        """Number of columns with this status."""
+        return int(np.count_nonzero(self.status == status))
+
+    @property
+    def certified(self) -> NDArray[np.bool_]:
+        """Which columns are proven minima, [p]."""
+        return np.isin(self.status, [status for status in Status if status.certified])
