@@ -17,12 +17,15 @@ from netpurify.lad.arrays import ArrayLike, to_numpy
 from netpurify.lad.design import Design
 from netpurify.lad.lapack import JIT, cholesky, cholesky_inverse_trace, gram
 from netpurify.lad.solution import Solution
-from netpurify.lad.status import Status
+from netpurify.lad.status import Status, certified
 
 ACCURACY = 1e-9
 _INFEASIBLE = 1e-9
 _CHANCE = 3.0
 """Accidental zeros are expected in the number that the floor's width gives; this many times that do not count."""
+
+_ROUNDING = 64 * np.finfo(np.float64).eps
+_WILD = 100.0
 
 _CLEAN, _RECOVERED, _OPTIMAL = int(Status.CLEAN), int(Status.RECOVERED), int(Status.OPTIMAL)
 _WITHIN_GAP, _RANK_FULL, _FAILED = int(Status.WITHIN_GAP), int(Status.RANK_FULL), int(Status.FAILED)
@@ -58,7 +61,7 @@ class Certificate:
     @property
     def certified(self) -> NDArray[np.bool_]:
         """Which columns are proven minima."""
-        return np.isin(self.status, [status for status in Status if status.certified])
+        return certified(self.status)
 
     @property
     def relative_gap(self) -> NDArray[np.float64]:
@@ -100,7 +103,7 @@ def verify(A: ArrayLike | Design, B: ArrayLike, solution: Solution, *, accuracy:
         design.matrix, design.rank, design.row_class, columns.T, coefficients.T, dual.T, floor, accuracy=accuracy
     )
     unique, stability = _stability(design, dual.T, np.isnan(columns.T))
-    proven = np.isin(facts["status"], [status for status in Status if status.certified])
+    proven = certified(facts["status"])
     certificate = Certificate(**facts, unique=unique & proven, stability=np.where(proven, stability, np.inf))
     if not single:
         return certificate
@@ -161,20 +164,21 @@ def _certify(
     seen = np.full(class_count, -1, np.int64)
     altered = np.empty(rows)
     for i in range(residual.shape[0]):
-        largest, infeasible, slack = 1.0, 0.0, 0.0
+        largest, infeasible, slack, rounding = 1.0, 0.0, 0.0, 0.0
         for j in range(rows):
-            if not erased[i, j]:
-                largest = max(largest, abs(dual[i, j]))
+            largest = max(largest, abs(dual[i, j]))
         for c in range(weights.size):
-            slack += abs(coefficients[i, c] * forces[i, c])
+            slack += abs(coefficients[i, c] * forces[i, c]) / largest
+            rounding += _ROUNDING * abs(coefficients[i, c]) * weights[c]
             if weights[c] > 0.0:
                 infeasible = max(infeasible, abs(forces[i, c]) / weights[c])
         infeasible = max(infeasible, largest - 1.0)
-        total, open_gap, floor_gap = 0.0, 0.0, 0.0
-        count, distinct, live, live_count = 0, 0, 0, 0
+        total, floor_gap, open_gap = 0.0, 0.0, slack
+        count, present, distinct, live, live_altered = 0, 0, 0, 0, 0
         for j in range(rows):
             if erased[i, j]:
                 continue
+            present += 1
             size = abs(residual[i, j])
             missing = size - residual[i, j] * dual[i, j] / largest
             total += size
@@ -182,30 +186,32 @@ def _certify(
             if size > floor[i]:
                 altered[count] = size
                 count += 1
-                live_count += classes[j] >= 0
+                live_altered += classes[j] >= 0
                 open_gap += missing
                 continue
             floor_gap += missing
             if classes[j] >= 0 and seen[classes[j]] != i:
                 seen[classes[j]] = i
                 distinct += 1
+        ordered = np.sort(altered[:count])
+        typical = ordered[count // 2] if count else 0.0
+        accidents = _ties(ordered, floor[i])
+        if count:
+            accidents += int(_CHANCE * (present - rank) * floor[i] / typical)
         objective[i] = total
-        gap[i] = max(open_gap + floor_gap + slack / largest, 0.0)
+        gap[i] = max(open_gap + floor_gap, 0.0)
         lower_bound[i] = total - gap[i]
         infeasibility[i] = infeasible
-        present = 0
-        for j in range(rows):
-            present += not erased[i, j]
         zeros[i] = present - count
-        surplus[i] = max(0, distinct - rank - _accidental(altered[:count], floor[i], present - rank))
-        # Within the noise floor the data are what we say they are: a gap of that size is the floor's, not the fit's.
-        proven = infeasible <= _INFEASIBLE and (
-            gap[i] <= accuracy * total or open_gap + slack / largest <= accuracy * total + 1e-13 * total
-        )
-        if live <= rank and live_count == 0:
-            status[i] = _RANK_FULL
-        elif not np.isfinite(gap[i]) or infeasible > _INFEASIBLE:
+        surplus[i] = max(0, distinct - rank - accidents)
+        # One wild entry must not make every gap look small. And within the noise floor the data are what we say
+        # they are: a gap of that size is the floor's, not the fit's.
+        scale = min(total, _WILD * count * typical)
+        proven = open_gap <= accuracy * scale + rounding
+        if not (np.isfinite(gap[i]) and infeasible <= _INFEASIBLE):
             status[i] = _FAILED
+        elif 0 < live <= rank and live_altered == 0:
+            status[i] = _RANK_FULL
         elif count == 0:
             status[i] = _CLEAN
         elif not proven:
@@ -215,17 +221,13 @@ def _certify(
 
 
 @njit(**JIT)
-def _accidental(altered, floor, rows):
-    """How many zeros may be accidents: as many as the most frequent other residual, and what a wide floor catches."""
-    if altered.size == 0:
-        return 0
-    ordered = np.sort(altered)
+def _ties(ordered, floor):
+    """How often the most frequent value occurs, if more than once: zeros may be as frequent by accident."""
     most, run = 1, 1
     for j in range(1, ordered.size):
         run = run + 1 if ordered[j] - ordered[j - 1] <= max(floor, 1e-12 * ordered[j]) else 1
         most = max(most, run)
-    typical = ordered[ordered.size // 2]
-    return (most if most > 1 else 0) + int(_CHANCE * rows * floor / typical)
+    return most if most > 1 else 0
 
 
 def _stability(

@@ -17,6 +17,10 @@ JIT = {"cache": True, "nogil": True, "error_model": "numpy"}
 """How per-column kernels are compiled: cached on disk, without the interpreter lock, IEEE division."""
 
 
+SMALLEST_DIAGONAL = 1e-6
+"""Below this a factorisation of something singular has passed by rounding alone."""
+
+
 def _bind(name: str, arguments: int, module: str) -> Any:
     symbol = f"netpurify_{name}"
     llvm.add_symbol(symbol, get_cython_function_address(f"scipy.linalg.cython_{module}", name))
@@ -33,10 +37,18 @@ _dsyrk = _bind("dsyrk", 10, "blas")
 
 @njit(**JIT)
 def cholesky(matrix):
-    """Overwrite the upper triangle of a symmetric [n, n] array by R with R'R = matrix; True when positive definite."""
+    """Overwrite the upper triangle of a symmetric [n, n] array by R with R'R = matrix.
+
+    True when the matrix, whose eigenvalues are at most 1, is safely positive definite.
+    """
     uplo, n, info = np.full(1, 76, np.uint8), np.full(1, matrix.shape[0], np.int32), np.zeros(1, np.int32)
     _dpotrf(uplo.ctypes, n.ctypes, matrix.ctypes, n.ctypes, info.ctypes)
-    return info[0] == 0
+    if info[0] != 0:
+        return False
+    for a in range(matrix.shape[0]):
+        if not matrix[a, a] > SMALLEST_DIAGONAL:
+            return False
+    return True
 
 
 @njit(**JIT)

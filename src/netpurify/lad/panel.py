@@ -14,17 +14,20 @@ from netpurify.lad.identify import SCHEDULE, Estimate, iterate
 from netpurify.lad.lapack import JIT
 from netpurify.lad.polish import NOISE_TAIL, OPEN, PROVEN, Polish, kth_smallest, polish, suspect
 from netpurify.lad.simplex import walk
+from netpurify.lad.status import certified
 
 _CLIP = 256.0
 """Data beyond this many times the typical size are pulled in: L1 feels their sign only, but rounding their size."""
 _ROUNDING = 32.0 * np.finfo(np.float64).eps
 """Residuals up to this share of the largest (clipped) datum are zero whatever the caller says."""
+_LIGHT_TAIL = 5.0
+"""In robust standard deviations: least squares over nothing but rounding leaves no residual beyond this."""
 _DENSE = 1e-3
 """Dense noise up to this share of the typical datum may be taken for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
-class PanelAnswer:
+class Answer:
     """Answers for the columns of a panel, one row each; fields as in ``Solution``."""
 
     coefficients: NDArray[np.float64]
@@ -32,6 +35,13 @@ class PanelAnswer:
     dual: NDArray[np.float64]
     status: NDArray[np.int8]
     noise_floor: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelAnswer:
+    """Answers for the columns of a panel and how they were found; fields as in ``Solution``."""
+
+    answer: Answer
     erased: NDArray[np.int64]
     stage: NDArray[np.int8]
     spent: dict[str, float]
@@ -69,13 +79,18 @@ def solve_panel(
         todo = work.state[:count] != PROVEN
         guess = identify(work, design, clock)
         stage[todo & (work.state[:count] == PROVEN)] = 1
-    left = np.flatnonzero(work.state != PROVEN)
-    stage[left] = 2
-    pivots = _walk(design, work, guess, left)
-    clock.book("simplex")
     answer = _finish(design, data, start + work.coordinates, work, accuracy)
     clock.book("prove")
-    return PanelAnswer(*answer, erased=np.isnan(data).sum(axis=1), stage=stage, spent=clock.spent, pivots=pivots)
+    # Only the verifier's word counts: what it does not accept is walked, as is what no stage has finished.
+    left = np.flatnonzero((work.state[:count] != PROVEN) | ~certified(answer.status))
+    pivots = 0
+    if left.size:
+        stage[left] = 2
+        pivots = _walk(design, work, guess, left)
+        clock.book("simplex")
+        answer = _finish(design, data, start + work.coordinates, work, accuracy)
+        clock.book("prove")
+    return PanelAnswer(answer, erased=np.isnan(data).sum(axis=1), stage=stage, spent=clock.spent, pivots=pivots)
 
 
 def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.float32]:
@@ -145,7 +160,7 @@ def _walk(design: Design, work: Polish, guess: NDArray[np.floating], left: NDArr
 
 def _finish(
     design: Design, data: NDArray[np.float64], coordinates: NDArray[np.float64], work: Polish, accuracy: float
-) -> tuple[NDArray, ...]:
+) -> Answer:
     """From coordinates in the basis to coefficients, residuals, duals, status and floors, proven on the data given."""
     (count, rows), live = data.shape, design.live
     # Padded like every product, so that a column's bits do not depend on its neighbours; padding counts as erased.
@@ -162,7 +177,9 @@ def _finish(
     residual[np.abs(residual) <= work.floor[:, None]] = 0.0
     coefficients = np.zeros((count, design.columns))
     coefficients[:, design.pivots] = independent[:count, : design.rank]
-    return coefficients, residual[:count, :rows], dual[:count, :rows], facts["status"][:count], work.floor[:count]
+    return Answer(
+        coefficients, residual[:count, :rows], dual[:count, :rows], facts["status"][:count], work.floor[:count].copy()
+    )
 
 
 def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -210,7 +227,7 @@ def _retire_clean(residual, erased, rows, rank, floor, detectable, state):
             continue
         if worst > floor[i] and rows > rank:
             noise = 1.4826 * kth_smallest(scratch, rows, rows // 2) / np.sqrt(max(1.0 - rank / rows, 0.01))
-            if worst <= NOISE_TAIL * noise <= detectable[i]:
+            if worst <= _LIGHT_TAIL * noise and NOISE_TAIL * noise <= detectable[i]:
                 floor[i] = NOISE_TAIL * noise
         if worst <= floor[i]:
             state[i] = PROVEN

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify.lad.arrays import ArrayLike
-from netpurify.lad.status import Status
+from netpurify.lad.status import Status, certified
 
 STAGES = ("least squares", "identify", "simplex")
 """Names of the stages that can finish a column; ``Solution.stage`` holds positions in this list."""
@@ -63,4 +63,4 @@ class Solution:
     @property
     def certified(self) -> NDArray[np.bool_]:
         """Which columns are proven minima, [p]."""
-        return np.isin(self.status, [status for status in Status if status.certified])
+        return certified(self.status)

@@ -17,7 +17,7 @@ from netpurify.lad.arrays import ArrayLike, kind_of, to_numpy
 from netpurify.lad.certificate import ACCURACY
 from netpurify.lad.clock import STEPS
 from netpurify.lad.design import PANEL, Design
-from netpurify.lad.panel import Identify, PanelAnswer, identify_compiled, solve_panel
+from netpurify.lad.panel import Answer, Identify, PanelAnswer, identify_compiled, solve_panel
 from netpurify.lad.solution import STAGES, Solution, Statistics
 from netpurify.lad.torch_stages import TorchStages
 
@@ -153,9 +153,10 @@ class _Answer:
         )
 
     def put(self, start: int, part: PanelAnswer) -> None:
-        place = slice(start, start + part.status.size)
-        for name in ("coefficients", "residual", "dual", "status", "noise_floor", "erased", "stage"):
-            getattr(self, name)[place] = getattr(part, name)
+        place = slice(start, start + part.stage.size)
+        for name in Answer.__slots__:
+            getattr(self, name)[place] = getattr(part.answer, name)
+        self.erased[place], self.stage[place] = part.erased, part.stage
         for step, seconds in part.spent.items():
             self.spent[step] += seconds
         self.pivots[0] += part.pivots

@@ -2,6 +2,9 @@
 
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class Status(IntEnum):
     """Outcome of one column; ``meaning`` says what it is, ``remedy`` what to do about it.
@@ -31,6 +34,11 @@ class Status(IntEnum):
     def certified(self) -> bool:
         """Whether the answer is a proven minimum."""
         return self in (Status.CLEAN, Status.RECOVERED, Status.OPTIMAL)
+
+
+def certified(codes: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Which of many status codes stand for proven minima."""
+    return np.isin(codes, [status for status in Status if status.certified])
 
 
 _TEXTS = {

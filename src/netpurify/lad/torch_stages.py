@@ -15,6 +15,7 @@ from torch import Tensor
 from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
 from netpurify.lad.identify import RELAXATION, SCHEDULE, THRESHOLD
+from netpurify.lad.lapack import SMALLEST_DIAGONAL
 from netpurify.lad.polish import BIMODAL, NOISE_TAIL, PINNED, PROVEN, ROUNDS, STANDS_OUT, Polish
 
 _GRAM_BYTES = 256 << 20
@@ -102,7 +103,7 @@ class TorchStages:
             dual = columns.target - moved
             size = torch.where(columns.left_out, torch.nan, residual.abs())
             kept = (~columns.left_out).sum(dim=1)
-            worst = size.nan_to_num(-1.0).amax(dim=1)
+            worst = torch.where(columns.left_out, -1.0, residual.abs()).amax(dim=1)
             noise = 1.4826 * size.nanmedian(dim=1).values / (1.0 - rank / kept).clamp(min=0.01).sqrt()
             settled = (worst <= STANDS_OUT * noise) | ((worst <= NOISE_TAIL * noise) & (noise > 0.5 * columns.spread))
             cut = torch.where((columns.detectable > 0) & settled, NOISE_TAIL * noise, 0.0).maximum(columns.floor)
@@ -129,7 +130,7 @@ class TorchStages:
         for part in torch.arange(right.shape[0], device=right.device).split(batch):
             gram = (self.basis.T * keep[part, None, :]) @ self.basis
             factor, info = torch.linalg.cholesky_ex(gram)
-            good = info == 0
+            good = (info == 0) & (factor.diagonal(dim1=1, dim2=2) > SMALLEST_DIAGONAL).all(dim=1)
             solved[part[good]] = torch.cholesky_solve(right[part[good]], factor[good])
         return solved[:, :, 0], solved[:, :, 1]
 

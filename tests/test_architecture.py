@@ -1,0 +1,91 @@
+"""The picture of the architecture, kept true: which room may import which, and what the public names are."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import netpurify
+from netpurify import lad
+
+SOURCE = Path(netpurify.__file__).parent
+LEVELS = [
+    {"errors"},
+    {"lad", "checkpoint"},
+    {"network", "contaminate", "paper", "data", "engine"},
+    {"report", "experiments"},
+    {"cli"},
+]
+LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
+ONLY_IN = {"matplotlib": "report", "typer": "cli", "rich": "cli"}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: import by full name, so that this test can read it"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def rooms_imported(path: Path) -> set[str]:
+    parts = [name.split(".") for name in imports_of(path)]
+    return {part[1] for part in parts if part[0] == "netpurify" and len(part) > 1} - {room_of(path)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_downwards(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    assert room in LEVEL, f"{room} is not a room of the architecture"
+    upwards = {other for other in rooms_imported(path) if LEVEL[other] > LEVEL[room]}
+    assert not upwards, f"{path.name} imports {upwards}"
+
+
+def test_rooms_do_not_import_each_other_in_circles():
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        if room_of(path) != "__init__":
+            graph.setdefault(room_of(path), set()).update(rooms_imported(path))
+    assert list(TopologicalSorter(graph).static_order())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_screens_and_plots_stay_in_their_rooms(path):
+    for name in imports_of(path):
+        owner = ONLY_IN.get(name.split(".")[0])
+        assert owner is None or owner == room_of(path), f"{name} belongs in {owner}/"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_library_neither_prints_nor_seeds_the_global_generator(path):
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    names = {call.id for call in calls if isinstance(call, ast.Name)}
+    names |= {call.attr for call in calls if isinstance(call, ast.Attribute)}
+    assert "print" not in names or room_of(path) == "cli"
+    assert "manual_seed" not in names
+
+
+def test_mathematics_know_nothing_of_networks():
+    for path in (SOURCE / "lad").glob("*.py"):
+        assert not any(name.startswith("torch.nn") for name in imports_of(path)), path.name
+
+
+def test_public_names():
+    assert netpurify.__all__ == ["InputError", "NetpurifyError", "lad"]
+    assert lad.__all__ == [
+        "Certificate", "Design", "Solution", "Statistics", "Status", "solve", "stream", "verify",
+    ]  # fmt: skip
+    for module in (netpurify, lad):
+        for name in module.__all__:
+            assert getattr(module, name).__doc__, f"{name} has no docstring"
