@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -42,7 +43,7 @@ class Peer:
     name: str
     package: str
     module: str | None
-    solve: Columns | Literal["br", "fnb"]
+    solve: Columns | Literal["br", "rqs", "fnb"]
 
     def absence(self) -> str | None:
         """Why this peer cannot run here, or ``None``; imports it, so that no column pays for that."""
@@ -81,8 +82,12 @@ class Run:
         return float((clock[-1] - clock[0]) / (clock.size - 1)) if clock.size > 1 else float(clock[0])
 
 
-def run(peer: Peer, A: Matrix, B: Matrix, *, budget: float, patience: float) -> Run | None:
-    """Solve columns of B until ``budget`` wall seconds are used up, at least one; ``None`` after ``patience`` seconds."""
+def run(peer: Peer, A: Matrix, B: Matrix, *, budget: float, patience: float) -> Run | str:
+    """Solve columns of B until ``budget`` wall seconds are used up, at least one.
+
+    Returns:
+        The columns, or why there are none: nothing came within ``patience`` seconds, or the peer failed.
+    """
     if isinstance(peer.solve, str):
         return _run_quantreg(peer.solve, A, B, budget, patience)
     # A process that can be killed: nothing else stops a simplex code in the middle of a column.
@@ -92,7 +97,9 @@ def run(peer: Peer, A: Matrix, B: Matrix, *, budget: float, patience: float) -> 
     worker.start()
     sender.close()
     try:
-        return receiver.recv() if receiver.poll(patience) else None
+        return receiver.recv() if receiver.poll(patience) else _too_slow(patience)
+    except EOFError:
+        return "failed: ended without an answer"
     finally:
         worker.kill()
         worker.join()
@@ -111,7 +118,7 @@ def _work(solve: Columns, A: Matrix, B: Matrix, budget: float, sender: Connectio
     sender.send(Run(np.column_stack(coefficients), np.array(cpu), np.array(wall)))
 
 
-def _run_quantreg(method: str, A: Matrix, B: Matrix, budget: float, patience: float) -> Run | None:
+def _run_quantreg(method: str, A: Matrix, B: Matrix, budget: float, patience: float) -> Run | str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for letter, values in (("A", A), ("B", B)):
@@ -121,17 +128,28 @@ def _run_quantreg(method: str, A: Matrix, B: Matrix, budget: float, patience: fl
         try:
             subprocess.run(["Rscript", script, method, name, *map(str, numbers)], check=True, timeout=patience)
         except subprocess.TimeoutExpired:
-            return None
+            return _too_slow(patience)
+        except subprocess.CalledProcessError as error:
+            return f"failed: Rscript ended with code {error.returncode}"
         coefficients = np.fromfile(folder / "U").reshape(-1, A.shape[1]).T
         cpu, wall = np.fromfile(folder / "clock").reshape(-1, 2).T
     return Run(coefficients, cpu, wall)
 
 
+def _too_slow(patience: float) -> str:
+    return f"stopped: not done after {patience:.0f} s"
+
+
+@cache
 def quantreg_version() -> str | None:
     """Version of R's quantreg, or ``None`` where R or quantreg is absent."""
     if shutil.which("Rscript") is None:
         return None
-    query = ["Rscript", "-e", 'cat(as.character(packageVersion("quantreg")), "in", R.version.string)']
+    query = [
+        "Rscript",
+        "-e",
+        'cat(as.character(packageVersion("quantreg")), "in R", paste0(R.version$major, ".", R.version$minor))',
+    ]
     answer = subprocess.run(query, capture_output=True, text=True, check=False)
     return answer.stdout if answer.returncode == 0 else None
 
@@ -216,5 +234,6 @@ PEERS = (
     Peer("statsmodels QuantReg", "statsmodels", "statsmodels.regression.quantile_regression", _statsmodels),
     Peer("Clarabel, dual form", "clarabel", "clarabel", _clarabel),
     Peer("R quantreg br", "quantreg", None, "br"),
+    Peer("R quantreg rqs", "quantreg", None, "rqs"),
     Peer("R quantreg fnb", "quantreg", None, "fnb"),
 )

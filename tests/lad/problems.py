@@ -53,7 +53,9 @@ def highs(A: np.ndarray, b: np.ndarray) -> float:
 
 def _ordinary() -> Problem:
     problem = planted(60, 12, 20, 0.15, seed=1)
-    return Problem("most rows fit exactly: L1 must find the truth", problem.A, problem.B, problem.truth, Status.RECOVERED)
+    return Problem(
+        "most rows fit exactly: L1 must find the truth", problem.A, problem.B, problem.truth, Status.RECOVERED
+    )
 
 
 def _all_noise() -> Problem:
@@ -74,7 +76,9 @@ def _at_the_limit() -> Problem:
 
 def _clean() -> Problem:
     problem = planted(40, 8, 5, 0.0, seed=5)
-    return Problem("nothing is altered: the residual is rounding only", problem.A, problem.B, problem.truth, Status.CLEAN)
+    return Problem(
+        "nothing is altered: the residual is rounding only", problem.A, problem.B, problem.truth, Status.CLEAN
+    )
 
 
 def _dead_rows() -> Problem:

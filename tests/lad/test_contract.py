@@ -8,7 +8,7 @@ import pytest
 from problems import PROBLEMS, Problem, highs
 
 from netpurify import lad
-from netpurify.lad import Status, design, identify, panel, torch_stages
+from netpurify.lad import Status, design, panel, torch_stages
 
 PATHS: dict[str, Callable[..., lad.Solution]] = {
     "auto": lad.solve,
@@ -27,8 +27,8 @@ def solve(request, monkeypatch) -> Callable[..., lad.Solution]:
     if request.param == "without projector":
         monkeypatch.setattr(design, "_COMPLEMENT_BYTES", -1)
     if request.param == "late":
-        for module in (identify, panel, torch_stages):
-            monkeypatch.setattr(module, "SCHEDULE", (1, 2, 90))
+        for module in (panel, torch_stages):
+            monkeypatch.setattr(module, "schedule", lambda _rows, _rank: (1, 2, 90))
     return PATHS[request.param]
 
 
@@ -78,8 +78,15 @@ def test_answer_is_consistent(solve, name):
     assert np.array_equal(solution.erased, erased.sum(axis=0))
     residual = np.where(erased, 0.0, problem.B - problem.A @ solution.coefficients)
     off_zero = np.where(erased, 0.0, solution.residual) != 0.0
-    assert (np.abs(residual[~off_zero]) <= np.broadcast_to(2 * solution.noise_floor + 1e-13, residual.shape)[~off_zero]).all()
-    np.testing.assert_allclose(solution.residual[off_zero], residual[off_zero], rtol=1e-9, atol=1e-14 * np.abs(problem.A @ solution.coefficients).max(initial=1.0))
+    assert (
+        np.abs(residual[~off_zero]) <= np.broadcast_to(2 * solution.noise_floor + 1e-13, residual.shape)[~off_zero]
+    ).all()
+    np.testing.assert_allclose(
+        solution.residual[off_zero],
+        residual[off_zero],
+        rtol=1e-9,
+        atol=1e-14 * np.abs(problem.A @ solution.coefficients).max(initial=1.0),
+    )
     assert sum(solution.statistics.finished.values()) == p
 
 

@@ -41,6 +41,7 @@ class Certificate:
         lower_bound: A bound that no fit can go below.
         gap: objective - lower_bound.
         infeasibility: Largest |a_j'y| / |a_j|_1 over the columns of A, or excess of |y| over 1: zero for a valid dual.
+        noise_floor: The floor that the solution claims.
         zeros: Residuals at or below the noise floor.
         surplus: Zeros that are evidence: distinct rows beyond the rank, less ties and what the floor gives by chance.
         unique: Whether the rows with |y| < 1 determine the fit, so that no other fit is as good.
@@ -53,6 +54,7 @@ class Certificate:
     lower_bound: NDArray[np.float64]
     gap: NDArray[np.float64]
     infeasibility: NDArray[np.float64]
+    noise_floor: NDArray[np.float64]
     zeros: NDArray[np.int64]
     surplus: NDArray[np.int64]
     unique: NDArray[np.bool_]
@@ -104,7 +106,9 @@ def verify(A: ArrayLike | Design, B: ArrayLike, solution: Solution, *, accuracy:
     )
     unique, stability = _stability(design, dual.T, np.isnan(columns.T))
     proven = certified(facts["status"])
-    certificate = Certificate(**facts, unique=unique & proven, stability=np.where(proven, stability, np.inf))
+    certificate = Certificate(
+        **facts, noise_floor=floor, unique=unique & proven, stability=np.where(proven, stability, np.inf)
+    )
     if not single:
         return certificate
     return Certificate(*(getattr(certificate, name).reshape(()) for name in Certificate.__slots__))
@@ -237,7 +241,7 @@ def _stability(
     live = np.ascontiguousarray(np.where(erased, 1.0, dual)[:, design.live])
     unique = np.zeros(dual.shape[0], np.bool_)
     stability = np.full(dual.shape[0], np.inf)
-    _strictly_inside(design.basis[: design.live.size, : design.rank].copy(), live, unique, stability)
+    _strictly_inside(design.compact, live, unique, stability)
     return unique, stability
 
 

@@ -150,6 +150,11 @@ class Design:
         return self.basis.astype(np.float32)
 
     @cached_property
+    def compact(self) -> NDArray[np.float64]:
+        """The basis without padding, [live_count, rank]."""
+        return np.ascontiguousarray(self.basis[: self.live.size, : self.rank])
+
+    @cached_property
     def complement(self) -> NDArray[np.float64] | None:
         """The projector I - basis basis' on what the columns do not span; ``None`` where it would be too large."""
         size = self.live.size
@@ -162,7 +167,7 @@ class Design:
 
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
-        _ = self.single, self.complement
+        _ = self.single, self.compact, self.complement
 
     def width(self, columns: int) -> int:
         """How many columns to work on together, for ``columns`` columns: at most ``PANEL``, the rest is idle.

@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from netpurify.lad.lapack import JIT
 
-SCHEDULE = (10, 20, 60)
-"""Steps before each attempt to polish."""
 THRESHOLD = np.float32(0.7)
 """Soft threshold, for residuals scaled to mean 1 (.5 is better far from the limit of recovery, 1 close to it)."""
 RELAXATION = np.float32(1.7)
+
+
+def schedule(rows: int, rank: int) -> tuple[int, ...]:
+    """Steps before each attempt to polish: fewer at first where more rows than the rank make it easy."""
+    return min(max(4 + 16 * rank // rows, 6), 14), 24, 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,12 +43,7 @@ def cholesky(matrix):
     """
     uplo, n, info = np.full(1, 76, np.uint8), np.full(1, matrix.shape[0], np.int32), np.zeros(1, np.int32)
     _dpotrf(uplo.ctypes, n.ctypes, matrix.ctypes, n.ctypes, info.ctypes)
-    if info[0] != 0:
-        return False
-    for a in range(matrix.shape[0]):
-        if not matrix[a, a] > SMALLEST_DIAGONAL:
-            return False
-    return True
+    return info[0] == 0 and np.diag(matrix).min() > SMALLEST_DIAGONAL
 
 
 @njit(**JIT)

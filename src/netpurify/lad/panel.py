@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from netpurify.lad.certificate import certify
 from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
-from netpurify.lad.identify import SCHEDULE, Estimate, iterate
+from netpurify.lad.identify import Estimate, iterate, schedule
 from netpurify.lad.lapack import JIT
 from netpurify.lad.polish import NOISE_TAIL, OPEN, PROVEN, Polish, kth_smallest, polish, suspect
 from netpurify.lad.simplex import walk
@@ -18,6 +18,8 @@ from netpurify.lad.status import certified
 
 _CLIP = 256.0
 """Data beyond this many times the typical size are pulled in: L1 feels their sign only, but rounding their size."""
+_SAMPLE = 128
+"""Rows that are enough to tell the typical size of a column."""
 _ROUNDING = 32.0 * np.finfo(np.float64).eps
 """Residuals up to this share of the largest (clipped) datum are zero whatever the caller says."""
 _LIGHT_TAIL = 5.0
@@ -100,7 +102,7 @@ def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.
     part = work.take(todo, design.width(todo.size))
     scale = np.abs(part.data).sum(axis=1, keepdims=True) / design.live.size
     estimate = Estimate.start((part.data / np.where(scale > 0.0, scale, 1.0)).astype(np.float32))
-    for attempt, steps in enumerate(SCHEDULE):
+    for attempt, steps in enumerate(schedule(design.live.size, design.rank)):
         part.state[: todo.size][part.state[: todo.size] != PROVEN] = OPEN
         iterate(estimate, design.single, part.erased, steps)
         clock.book("identify")
@@ -132,7 +134,7 @@ def _least_squares(
     erased = np.isnan(columns)
     columns[erased] = 0.0
     typical = np.zeros(width)
-    _pull_in(columns, design.row_norms, typical)
+    _pull_in(columns, design.row_norms, float(np.median(design.row_norms)) if rows else 0.0, typical)
     coordinates = columns @ design.basis
     residual = columns - coordinates @ design.basis.T
     lowest = _ROUNDING * np.abs(columns).max(axis=1)
@@ -149,10 +151,10 @@ def _walk(design: Design, work: Polish, guess: NDArray[np.floating], left: NDArr
     """Finish the columns that are left by pivoting; returns the number of pivots."""
     pivots = 0
     for i in left:
-        pivots += abs(
+        pivots += int(
             walk(
-                design.basis, design.live.size, design.rank, work.data[i], guess[i].astype(np.float64), work.erased[i],
-                40 * design.rank + 2000, work.coordinates[i], work.dual[i],
+                design.compact, work.data[i], guess[i].astype(np.float64), work.erased[i], 40 * design.rank + 2000,
+                work.coordinates[i], work.dual[i],
             )
         )  # fmt: skip
     return pivots
@@ -194,23 +196,27 @@ def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArra
 
 
 @njit(**JIT)
-def _pull_in(columns, norms, typical):
-    """Clip wild entries, in proportion to their row's size; ``typical`` receives the median size of each column."""
+def _pull_in(columns, norms, usual_norm, typical):
+    """Clip wild entries, in proportion to their row's size; ``typical`` receives the usual size of each column."""
     rows = norms.size
+    stride = rows // _SAMPLE + 1
     scratch = np.empty(rows)
     for i in range(columns.shape[0]):
         count = 0
-        for j in range(rows):
-            if columns[i, j] != 0.0:
-                scratch[count] = abs(columns[i, j]) / norms[j]
-                count += 1
+        for first in range(stride):  # a sample of the rows will do; only if it is all zero, others are looked at
+            for j in range(first, rows, stride):
+                if columns[i, j] != 0.0:
+                    scratch[count] = abs(columns[i, j]) / norms[j]
+                    count += 1
+            if count:
+                break
         if count == 0:
             continue
-        bound = _CLIP * kth_smallest(scratch, count, count // 2)
+        typical[i] = kth_smallest(scratch, count, count // 2)
+        bound = _CLIP * typical[i]
         for j in range(rows):
             columns[i, j] = min(max(columns[i, j], -bound * norms[j]), bound * norms[j])
-            scratch[j] = abs(columns[i, j])
-        typical[i] = kth_smallest(scratch, rows, rows // 2)
+        typical[i] *= usual_norm
 
 
 @njit(**JIT)
@@ -225,7 +231,7 @@ def _retire_clean(residual, erased, rows, rank, floor, detectable, state):
             worst = max(worst, scratch[j])
         if missing or state[i] == PROVEN:
             continue
-        if worst > floor[i] and rows > rank:
+        if floor[i] < worst <= _LIGHT_TAIL / NOISE_TAIL * detectable[i] and rows > rank:
             noise = 1.4826 * kth_smallest(scratch, rows, rows // 2) / np.sqrt(max(1.0 - rank / rows, 0.01))
             if worst <= _LIGHT_TAIL * noise and NOISE_TAIL * noise <= detectable[i]:
                 floor[i] = NOISE_TAIL * noise

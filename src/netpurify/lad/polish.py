@@ -124,7 +124,8 @@ def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
 
     ``anchored`` says whether ``anchor`` holds a guess.
     """
-    columns = np.flatnonzero(panel.state == ACTIVE)
+    began = panel.state == ACTIVE
+    columns = np.flatnonzero(began)
     part = panel
     for number in range(ROUNDS):
         active = np.flatnonzero(part.state == ACTIVE)
@@ -141,9 +142,45 @@ def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
     part.state[part.state == ACTIVE] = OPEN
     if part is not panel:
         panel.put(columns, part)
+    _refit(panel, design, began)
+
+
+def _refit(panel: Polish, design: Design, began: NDArray[np.bool_]) -> None:
+    """Fit once more through every row at the floor: rows that were pinned for the dual's sake fit as well as the others.
+
+    With them the fit is better conditioned, and its rounding as small as the data allow.
+    """
+    altered = np.abs(panel.residual) > panel.floor[:, None]
+    pinned = (panel.left_out & ~altered & ~panel.erased).any(axis=1)
+    chosen = np.flatnonzero(began & (panel.state == PROVEN) & pinned)
+    if not chosen.size:
+        return
+    part = panel.take(chosen, design.width(chosen.size))
+    part.state[: chosen.size] = ACTIVE
+    part.left_out[: chosen.size] = (altered | panel.erased)[chosen]
+    coordinates, _ = _solve(part, design, anchored=False, with_dual=False)
+    solved = np.flatnonzero(part.state == ACTIVE)
+    panel.coordinates[chosen[solved]] = coordinates[solved]
 
 
 def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) -> None:
+    """Solve for the sets S as they are, then judge."""
+    basis = design.basis
+    active = panel.state == ACTIVE
+    coordinates, pull = _solve(panel, design, anchored=anchored, with_dual=with_dual)
+    panel.coordinates[active] = coordinates[active]
+    moved = pull @ basis.T if with_dual else np.zeros_like(panel.data)
+    _judge(
+        panel.data, coordinates @ basis.T, moved, design.live.size, design.rank, anchored, with_dual,
+        panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target, panel.dual,
+        panel.floor, panel.detectable, panel.state,
+    )  # fmt: skip
+
+
+def _solve(
+    panel: Polish, design: Design, *, anchored: bool, with_dual: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coordinates of primal and dual of the active columns; those without full rank in F are left open."""
     basis, rows, rank = design.basis, design.live.size, design.rank
     block = design.complement if design.complement is not None else np.zeros((0, 0))
     active = panel.state == ACTIVE
@@ -157,19 +194,15 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
         pull = panel.target @ basis
     wanted = pull @ basis.T if anchored else panel.target
     outliers, forces = np.zeros((2, *panel.data.shape))
-    _solve_small(panel.data, wanted, panel.left_out, small, basis, block, rank, rows, outliers, forces, panel.state)
+    _solve_small(
+        panel.data, wanted, with_dual, panel.left_out, small, basis, block, rank, rows, outliers, forces, panel.state
+    )
     _solve_large(panel.left_out, large, basis, rank, rows, coordinates, pull, panel.state)
     if small.any():
         coordinates[small] = ((panel.data - outliers) @ basis)[small]
         if with_dual:
             pull[small] = ((forces + panel.target if anchored else forces) @ basis)[small]
-    panel.coordinates[active] = coordinates[active]
-    moved = pull @ basis.T if with_dual else outliers
-    _judge(
-        panel.data, coordinates @ basis.T, moved, rows, rank, anchored, with_dual,
-        panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target, panel.dual,
-        panel.floor, panel.detectable, panel.state,
-    )  # fmt: skip
+    return coordinates, pull
 
 
 @njit(**JIT)
@@ -190,7 +223,7 @@ def _suspect(estimated, sparse, guess, anchored, rows, rank, erased, left_out, a
 
 
 @njit(**JIT)
-def _solve_small(data, wanted, left_out, chosen, basis, block, rank, rows, outliers, forces, state):
+def _solve_small(data, wanted, with_dual, left_out, chosen, basis, block, rank, rows, outliers, forces, state):
     """Solve with the S x S block of I - QQ': the values of the left-out rows, and the forces that make the dual."""
     index = np.empty(rows, np.int64)
     for i in range(data.shape[0]):
@@ -222,7 +255,7 @@ def _solve_small(data, wanted, left_out, chosen, basis, block, rank, rows, outli
         for a in range(count):
             pair[0, a] = data[i, index[a]]
             pair[1, a] = wanted[i, index[a]]
-        cholesky_solve(factor, pair)
+        cholesky_solve(factor, pair if with_dual else pair[:1])
         for a in range(count):
             outliers[i, index[a]] = pair[0, a]
             forces[i, index[a]] = pair[1, a]
@@ -283,7 +316,7 @@ def _judge(
             state[i] = OPEN
             continue
         # The fit absorbs rank / kept of the noise in F; what it leaves says how large the noise was.
-        noise = 1.4826 * kth_smallest(scratch, kept, kept // 2) / np.sqrt(max(1.0 - rank / kept, 0.01))
+        noise = 1.4826 * _median_of_sample(scratch, kept) / np.sqrt(max(1.0 - rank / kept, 0.01))
         cut = floor[i]
         if detectable[i] > 0.0 and (
             worst <= STANDS_OUT * noise or (worst <= NOISE_TAIL * noise and noise > 0.5 * spread[i])
@@ -372,6 +405,17 @@ def _prove(residual, erased, rows, cut, first, anchored, with_dual, left_out, an
         elif anchored:
             target[j] = dual[j]
     return ACTIVE
+
+
+@njit(**JIT)
+def _median_of_sample(values, count):
+    """Median of some 256 or more of values[:count], which are reordered: enough for a scale."""
+    stride = count // 512 + 1
+    taken = 0
+    for j in range(0, count, stride):
+        values[taken] = values[j]
+        taken += 1
+    return kth_smallest(values, taken, taken // 2)
 
 
 @njit(**JIT)

@@ -5,7 +5,8 @@ the edge directions and, because Q is orthonormal, their lengths. Each pivot lea
 and walks past every kink at which the objective still falls (Barrodale and Roberts's long step, a weighted median), so
 2 to 50 pivots from the first estimate are typical.
 
-Ties would let the walk cycle: a perturbation far below the data breaks them on the way and is taken out at the end.
+Ties can let the walk go round in circles: when it stalls, a perturbation far below the data breaks them and is taken
+out again at the end.
 
 Reference: Barrodale and Roberts, An improved algorithm for discrete l1 linear approximation (1973).
 """
@@ -19,16 +20,16 @@ _PERTURBATION = 1e-8
 _TOLERANCE = 1e-9
 _SMALLEST_PIVOT = 1e-9
 _REFRESH = 50
+_PATIENCE = 5
+"""Pivots in a row that lead nowhere before ties are broken by a perturbation."""
 
 
 @njit(**JIT)
-def walk(basis, rows, rank, data, guess, erased, most_pivots, coordinates, dual):
+def walk(basis, data, guess, erased, most_pivots, coordinates, dual):
     """Minimise |data - Q x|_1 for one column over its rows that are not erased.
 
     Args:
-        basis: Q, [>= rows, >= rank].
-        rows: Number of rows in use.
-        rank: Number of columns in use.
+        basis: Q, [rows, rank].
         data: The column, [>= rows].
         guess: An estimate of the residual, for the first vertex.
         erased: Rows to ignore.
@@ -37,37 +38,46 @@ def walk(basis, rows, rank, data, guess, erased, most_pivots, coordinates, dual)
         dual: Receives y, with y = 0 on erased rows.
 
     Returns:
-        Pivots made; negative when no vertex was found or the walk was cut short (x and y are then the last ones).
+        Pivots made. The last x and y are left in place, proven or not; nothing is where no vertex exists.
     """
+    rows, rank = basis.shape
     vertex = np.empty(rank, np.int64)
     inverse = np.empty((rank, rank))
-    if not _first_vertex(basis, rows, rank, guess, erased, vertex, inverse):
-        return -1
+    if not _first_vertex(basis, guess, erased, vertex, inverse):
+        return 0
     scale = 0.0
     for j in range(rows):
         scale += abs(guess[j])
     scale = scale / rows
-    jittered = np.empty(rows)
-    state = np.uint64(0x9E3779B97F4A7C15)
+    sign = np.zeros(rows)
+    tiny = 1e-12 * scale
+    pivots, stalled = _descend(basis, data, erased, 0.0, tiny, most_pivots, vertex, inverse, sign, coordinates, dual)
+    if stalled:
+        jittered = data[:rows] + _PERTURBATION * scale * _jitter(rows)
+        more, _ = _descend(basis, jittered, erased, 0.0, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
+        last, _ = _descend(basis, data, erased, tiny, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
+        pivots += more + last
+    return pivots
+
+
+@njit(**JIT)
+def _jitter(rows):
+    """Numbers of size 1 to 2 and mixed signs: a fixed sequence (splitmix64), so that a path depends on its column only."""
+    values = np.empty(rows)
+    state = np.uint64(0)
     for j in range(rows):
-        # A fixed sequence (splitmix64), so that a column's path depends on nothing but the column.
         state += np.uint64(0x9E3779B97F4A7C15)
         mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         unit = np.float64((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-        jittered[j] = data[j] + _PERTURBATION * scale * (1.0 + unit) * (1.0 if unit > 0.5 else -1.0)
-    sign = np.zeros(rows)
-    q = np.ascontiguousarray(basis[:rows, :rank])
-    first = _descend(q, jittered, erased, 0.0, most_pivots, vertex, inverse, sign, coordinates, dual)
-    if first < 0:
-        return first - 1
-    second = _descend(q, data, erased, 1e-13 * scale, most_pivots, vertex, inverse, sign, coordinates, dual)
-    return first + second if second >= 0 else second - 1 - first
+        values[j] = 1.0 + unit if unit > 0.5 else -1.0 - unit
+    return values
 
 
 @njit(**JIT)
-def _first_vertex(basis, rows, rank, guess, erased, vertex, inverse):
+def _first_vertex(basis, guess, erased, vertex, inverse):
     """Choose independent rows of small residual: LU with row pivoting on rows weighted by 1 / |residual|."""
+    rows, rank = basis.shape
     order = np.argsort(np.abs(guess[:rows]))
     candidates = np.empty(rows, np.int64)
     count = 0
@@ -133,8 +143,8 @@ def _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, re
 
 
 @njit(**JIT)
-def _descend(q, data, erased, tiny, most_pivots, vertex, inverse, sign, coordinates, dual):
-    """Pivot from ``vertex`` to an optimal one; the number of pivots, or its negative minus one if cut short."""
+def _descend(q, data, erased, tiny, idle_step, most_pivots, vertex, inverse, sign, coordinates, dual):
+    """Pivot from ``vertex`` to an optimal one; returns the number of pivots and whether ties stalled the walk."""
     rows, rank = q.shape
     residual, slope = np.empty(rows), np.empty(rank)
     kink, weight, row = np.empty(rows), np.empty(rows), np.empty(rows, np.int64)
@@ -143,7 +153,7 @@ def _descend(q, data, erased, tiny, most_pivots, vertex, inverse, sign, coordina
     for a in range(rank):
         duals[a] = dual[vertex[a]]
         lengths[a] = np.sqrt(np.dot(inverse[a], inverse[a]))
-    fresh = True
+    fresh, idle = True, 0
     for pivot in range(most_pivots):
         leaving, best = -1, 0.0
         for a in range(rank):
@@ -152,7 +162,7 @@ def _descend(q, data, erased, tiny, most_pivots, vertex, inverse, sign, coordina
                 leaving, best = a, excess / lengths[a]
         if leaving < 0 or pivot % _REFRESH == _REFRESH - 1:
             if leaving < 0 and fresh:
-                return pivot
+                return pivot, False
             _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope)
             for a in range(rank):
                 duals[a] = dual[vertex[a]]
@@ -172,7 +182,7 @@ def _descend(q, data, erased, tiny, most_pivots, vertex, inverse, sign, coordina
                 row[count] = j
                 count += 1
         if count == 0:
-            return -pivot - 1
+            return pivot, False
         stop = _weighted_select(kink, weight, row, count, abs(duals[leaving]) - 1.0)
         entering, step = row[stop], kink[stop]
         for j in range(rows):
@@ -191,8 +201,11 @@ def _descend(q, data, erased, tiny, most_pivots, vertex, inverse, sign, coordina
         vertex[leaving] = entering
         _replace_row(inverse, leaving, q[entering], slope, duals, lengths)
         fresh = False
+        idle = idle + 1 if step <= idle_step else 0
+        if idle > _PATIENCE:
+            return pivot, True
     _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope)
-    return -most_pivots - 1
+    return most_pivots, False
 
 
 @njit(**JIT, fastmath={"reassoc", "contract"})

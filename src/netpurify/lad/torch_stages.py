@@ -14,7 +14,7 @@ from torch import Tensor
 
 from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
-from netpurify.lad.identify import RELAXATION, SCHEDULE, THRESHOLD
+from netpurify.lad.identify import RELAXATION, THRESHOLD, schedule
 from netpurify.lad.lapack import SMALLEST_DIAGONAL
 from netpurify.lad.polish import BIMODAL, NOISE_TAIL, PINNED, PROVEN, ROUNDS, STANDS_OUT, Polish
 
@@ -49,7 +49,7 @@ class TorchStages:
     @classmethod
     def prepare(cls, design: Design, device: torch.device) -> "TorchStages":
         """Move the design's basis to ``device``."""
-        return cls(torch.from_numpy(design.basis[: design.live.size, : design.rank].copy()).to(device))
+        return cls(torch.from_numpy(design.compact).to(device))
 
     def __call__(self, work: Polish, design: Design, clock: Clock) -> NDArray[np.float32]:
         """Work on the columns that are not proven, in place, and return estimates of their residuals."""
@@ -62,7 +62,7 @@ class TorchStages:
         scale = data.abs().mean(dim=1, keepdim=True)
         state = _start((data / torch.where(scale > 0, scale, 1.0)).float())
         left = torch.arange(todo.size, device=device)
-        for attempt, steps in enumerate(SCHEDULE):
+        for attempt, steps in enumerate(schedule(rows, rank)):
             state = self._iterate(state, erased[left], steps)
             guess[todo[left.cpu().numpy()], :rows] = state[1].cpu().numpy()
             clock.book("identify")

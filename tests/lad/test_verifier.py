@@ -1,0 +1,135 @@
+"""The verifier believes nothing: every kind of wrong answer must be seen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from problems import PROBLEMS, highs, planted
+
+from netpurify import InputError, lad
+from netpurify.lad import Status
+
+
+@pytest.fixture
+def solved():
+    problem = planted(80, 12, 6, 0.15, seed=100)
+    solution = lad.solve(problem.A, problem.B)
+    assert (lad.verify(problem.A, problem.B, solution).status == Status.RECOVERED).all()
+    return problem, solution
+
+
+def test_lower_bound_is_the_minimum_that_highs_finds(solved):
+    problem, solution = solved
+    certificate = lad.verify(problem.A, problem.B, solution)
+    theirs = [highs(problem.A, b) for b in problem.B.T]
+    np.testing.assert_allclose(certificate.lower_bound, theirs, rtol=1e-9)
+    np.testing.assert_allclose(certificate.objective, theirs, rtol=1e-9)
+
+
+def test_wrong_coefficient_opens_the_gap(solved):
+    problem, solution = solved
+    coefficients = solution.coefficients.copy()
+    coefficients[4, 2] += 1e-6
+    certificate = lad.verify(problem.A, problem.B, replace(solution, coefficients=coefficients))
+    assert certificate.status[2] not in (Status.RECOVERED, Status.OPTIMAL, Status.CLEAN)
+    assert certificate.gap[2] > 1e-7
+    assert (np.delete(certificate.status, 2) == Status.RECOVERED).all()
+
+
+def test_wrong_sign_in_the_dual_makes_it_infeasible(solved):
+    problem, solution = solved
+    dual = solution.dual.copy()
+    row = np.flatnonzero(solution.residual[:, 3])[0]
+    dual[row, 3] *= -1
+    certificate = lad.verify(problem.A, problem.B, replace(solution, dual=dual))
+    assert certificate.status[3] == Status.FAILED
+    assert certificate.infeasibility[3] > 1e-3
+
+
+def test_dual_beyond_the_box_is_seen(solved):
+    problem, solution = solved
+    certificate = lad.verify(problem.A, problem.B, replace(solution, dual=1.5 * solution.dual))
+    assert (certificate.status == Status.FAILED).all()
+    assert (certificate.lower_bound <= certificate.objective).all()
+
+
+def test_shrunken_dual_proves_less(solved):
+    problem, solution = solved
+    certificate = lad.verify(problem.A, problem.B, replace(solution, dual=0.5 * solution.dual))
+    assert (certificate.status == Status.WITHIN_GAP).all()
+    np.testing.assert_allclose(certificate.relative_gap, 0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("names", [("coefficients", "dual"), ("coefficients",), ("dual",)])
+def test_swapped_columns_are_seen(solved, names):
+    problem, solution = solved
+    order = [1, 0, 2, 3, 4, 5]
+    swapped = replace(solution, **{name: getattr(solution, name)[:, order] for name in names})
+    certificate = lad.verify(problem.A, problem.B, swapped)
+    assert not certificate.certified[:2].any()
+    assert certificate.certified[2:].all()
+
+
+def test_status_and_residual_of_the_solution_are_not_believed(solved):
+    problem, solution = solved
+    lies = replace(solution, status=np.full_like(solution.status, Status.CLEAN), residual=0 * solution.residual)
+    assert (lad.verify(problem.A, problem.B, lies).status == Status.RECOVERED).all()
+
+
+def test_the_noise_floor_that_was_claimed_is_shown(solved):
+    problem, solution = solved
+    wide = replace(solution, noise_floor=np.full(6, 100.0))
+    certificate = lad.verify(problem.A, problem.B, wide)
+    assert (certificate.noise_floor == 100.0).all()
+    assert (certificate.gap > 0).all() or (certificate.status == Status.CLEAN).all()
+
+
+def test_lower_bound_holds_for_any_dual():
+    rng = np.random.default_rng(101)
+    problem = PROBLEMS["all_noise"]
+    solution = lad.solve(problem.A, problem.B)
+    basis = np.linalg.qr(problem.A)[0]
+    for _ in range(20):
+        dual = rng.standard_normal(problem.B.shape)
+        dual -= basis @ (basis.T @ dual)
+        dual /= np.abs(dual).max(axis=0) * rng.uniform(1.0, 3.0)
+        bound = lad.verify(problem.A, problem.B, replace(solution, dual=dual)).lower_bound
+        assert (bound <= lad.verify(problem.A, problem.B, solution).objective * (1 + 1e-12)).all()
+
+
+def test_two_minimisers_are_not_called_unique():
+    A, B = np.ones((4, 1)), np.array([[0.0], [1.0], [2.0], [5.0]])
+    certificate = lad.verify(A, B, lad.solve(A, B))
+    assert certificate.objective[0] == pytest.approx(6.0)  # any value between the middle two
+    assert not certificate.unique[0]
+    assert np.isinf(certificate.stability[0])
+
+
+def test_stability_bounds_what_a_change_of_the_data_does():
+    problem = planted(60, 8, 5, 0.1, seed=102)
+    certificate = lad.verify(problem.A, problem.B, lad.solve(problem.A, problem.B))
+    assert certificate.unique.all()
+    rng = np.random.default_rng(102)
+    before = problem.A @ lad.solve(problem.A, problem.B).coefficients
+    for size in (1e-6, 1e-2, 1.0):
+        change = size * rng.standard_normal(problem.B.shape)
+        after = problem.A @ lad.solve(problem.A, problem.B + change, noise_floor=0.0).coefficients
+        moved = np.linalg.norm(after - before, axis=0)
+        assert (moved <= certificate.stability * np.abs(change).sum(axis=0)).all()
+        assert (moved > 0).all()
+
+
+def test_surplus_counts_zeros_beyond_the_rank():
+    problem = planted(80, 12, 6, 0.15, seed=100)
+    certificate = lad.verify(problem.A, problem.B, lad.solve(problem.A, problem.B))
+    residual = problem.B - problem.A @ problem.truth
+    assert np.array_equal(certificate.zeros, (np.abs(residual) < 1e-12).sum(axis=0))
+    assert np.array_equal(certificate.surplus, certificate.zeros - 12)
+
+
+def test_shapes_must_fit(solved):
+    problem, solution = solved
+    with pytest.raises(InputError, match=r"expected B and dual \[80, 5\]"):
+        lad.verify(problem.A, problem.B[:, :5], solution)
+    with pytest.raises(InputError, match="got"):
+        lad.verify(problem.A[:, :5], problem.B, solution)
