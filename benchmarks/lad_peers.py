@@ -1,7 +1,7 @@
 """What others offer for min |b - A u|_1, one column at a time, each behind one form and one clock.
 
 A Python peer is a function from (A, B) to an iterator of coefficient vectors, one per column of B; the clock, the
-budget and the limit of patience live in ``run``. Threads are limited by the caller: see ``lad.one_core``.
+budget and the limit of patience live in ``run``. Threads are limited by the caller: see ``lad_race.one_core``.
 """
 
 import importlib
@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
+R_START = 10.0
+"""Seconds granted to R for starting and loading quantreg, on top of the patience with its columns."""
 Matrix = NDArray[np.float64]
 Columns = Callable[[Matrix, Matrix], Iterator[NDArray[np.float64]]]
 """From A [k, q] and B [k, p] to the coefficients [q] of each column in turn."""
@@ -126,7 +128,9 @@ def _run_quantreg(method: str, A: Matrix, B: Matrix, budget: float, patience: fl
         numbers = [*A.shape, B.shape[1], budget]
         script = Path(__file__).with_name("quantreg.R")
         try:
-            subprocess.run(["Rscript", script, method, name, *map(str, numbers)], check=True, timeout=patience)
+            subprocess.run(
+                ["Rscript", script, method, name, *map(str, numbers)], check=True, timeout=R_START + patience
+            )
         except subprocess.TimeoutExpired:
             return _too_slow(patience)
         except subprocess.CalledProcessError as error:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -11,12 +11,17 @@ from typing import TypeVar
 import numpy as np
 
 from lad_cases import Case, Matrix
-from lad_peers import PEERS, Peer, Run, run
+from lad_peers import Peer, Run, run
 from lad_report import LIMIT, OURS, OURS_ALL_CORES, OURS_EXACT, Row
 from netpurify import lad
 
 REPEATS = 3
-GEMM_SECONDS = 0.5
+ENOUGH = 0.3
+"""Everything of ours is timed ``REPEATS`` times, and for so many seconds at least."""
+TELLING = 0.1
+"""A peer's seconds per column from which on they tell of larger cases; below, they are mostly overhead."""
+LONG = 60.0
+"""Seconds after which nothing is repeated."""
 Answer = TypeVar("Answer")
 
 
@@ -54,12 +59,14 @@ class Race:
     """Runs cases one after another; remembers what each peer needed.
 
     Attributes:
+        peers: Whom to run.
         columns: Columns for our solver.
         budget: Wall seconds for each peer and case, after which it starts no further column.
         patience: Wall seconds after which a peer is stopped in the middle of a column, or is not started at all.
         largest: For each peer and eps, its largest case so far: (work, seconds per column, design).
     """
 
+    peers: Sequence[Peer]
     columns: int
     budget: float
     patience: float
@@ -77,19 +84,21 @@ class Race:
             if case.rounded:
                 yield _ours(problem, OURS_EXACT, threads=1, noise_floor=0.0)
         yield _ours(problem, OURS_ALL_CORES)
-        for peer in PEERS:
+        for peer in self.peers:
             with one_core():
                 yield self._peer(peer, problem)
 
     def _peer(self, peer: Peer, problem: Problem) -> Row:
-        done = peer.absence() or self._hopeless(peer, problem)
+        if absence := peer.absence():
+            return Row(problem.case.name, peer.name, "peer", note=absence, absent=True)
+        done = self._hopeless(peer, problem)
         if done is None:
             done = run(peer, problem.design.matrix, problem.B, budget=self.budget, patience=self.patience)
         if isinstance(done, str):
             return Row(problem.case.name, peer.name, "peer", note=done)
         cpu = Run.per_column(done.cpu)
         key = peer.name, problem.case.eps
-        if problem.work >= self.largest.get(key, (0.0,))[0]:
+        if cpu > TELLING and problem.work >= self.largest.get(key, (0.0,))[0]:
             self.largest[key] = problem.work, cpu, problem.case.size
         return Row(
             problem.case.name,
@@ -125,7 +134,7 @@ def one_core() -> Iterator[None]:
 def _limit(problem: Problem) -> Row:
     """One product of the columns with the design: whoever looks at A once per column pays this."""
     rows, matrix = np.ascontiguousarray(problem.B.T), problem.design.matrix
-    _, cpu, wall = _clock(lambda: rows @ matrix, rows.shape[0], seconds=GEMM_SECONDS)
+    _, cpu, wall = _clock(lambda: rows @ matrix, rows.shape[0])
     name = problem.case.name
     return Row(name, LIMIT, "limit", ms=min(cpu), cpu_ms=min(cpu), wall_ms=min(wall), columns=rows.shape[0])
 
@@ -135,7 +144,7 @@ def _ours(problem: Problem, solver: str, *, threads: int | None = None, noise_fl
     solution, cpu, wall = _clock(lambda: lad.solve(matrix, B, threads=threads, noise_floor=noise_floor), count)
     _, factor, _ = _clock(lambda: lad.Design.prepare(matrix).warm(), count)
     spent = cpu if threads == 1 else wall
-    simplex = solution.statistics.finished["simplex"]
+    note = f"factorisation {median(factor) / median(spent):.0%}; {solution.statistics.finished['simplex']} by simplex"
     return Row(
         problem.case.name,
         solver,
@@ -147,18 +156,12 @@ def _ours(problem: Problem, solver: str, *, threads: int | None = None, noise_fl
         gap=problem.worst_gap(np.asarray(solution.coefficients)),
         columns=count,
         certified=float(lad.verify(problem.design, B, solution).certified.mean()),
-        note=f"factorisation {median(factor) / median(spent):.0%}; simplex for {simplex} columns",
+        note=note if len(cpu) >= REPEATS else f"{note}; timed {len(cpu)}x only",
     )
 
 
-def _clock(
-    call: Callable[[], Answer], columns: int, *, seconds: float = 0.0
-) -> tuple[Answer, list[float], list[float]]:
-    """Repeat ``call`` ``REPEATS`` times and for at least ``seconds``.
-
-    Returns:
-        Its last answer, and the CPU and wall milliseconds per column of each repeat.
-    """
+def _clock(call: Callable[[], Answer], columns: int) -> tuple[Answer, list[float], list[float]]:
+    """Repeat ``call``; returns its last answer, and the CPU and wall milliseconds per column of each repeat."""
     cpu, wall = [], []
     began = time.perf_counter()
     while True:
@@ -166,5 +169,6 @@ def _clock(
         answer = call()
         cpu.append(1e3 * (time.process_time() - cpu_began) / columns)
         wall.append(1e3 * (time.perf_counter() - wall_began) / columns)
-        if len(cpu) >= REPEATS and time.perf_counter() - began >= seconds:
+        spent = time.perf_counter() - began
+        if spent > LONG or (len(cpu) >= REPEATS and spent > ENOUGH):
             return answer, cpu, wall

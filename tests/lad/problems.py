@@ -233,9 +233,9 @@ def _large_noise() -> Problem:
 
 
 BUILDERS: list[Callable[[], Problem]] = [
-    _ordinary, _all_noise, _beyond_the_limit, _at_the_limit, _clean, _dead_rows, _only_dead_rows_are_zero, _duplicated_rows,
-    _rank_deficient, _wide, _full, _wider_than_full, _no_columns, _zero_design, _no_right_hand_sides, _one_row, _median,
-    _integer_ties, _indicators, _row_scales, _column_scales, _ill_conditioned, _erasures, _wild, _constant, _cauchy, _zeros,
-    _tiny_noise, _large_noise,
+    _ordinary, _all_noise, _beyond_the_limit, _at_the_limit, _clean, _dead_rows, _only_dead_rows_are_zero,
+    _duplicated_rows, _rank_deficient, _wide, _full, _wider_than_full, _no_columns, _zero_design, _no_right_hand_sides,
+    _one_row, _median, _integer_ties, _indicators, _row_scales, _column_scales, _ill_conditioned, _erasures, _wild,
+    _constant, _cauchy, _zeros, _tiny_noise, _large_noise,
 ]  # fmt: skip
 PROBLEMS = {build.__name__.strip("_"): build() for build in BUILDERS}

@@ -23,6 +23,7 @@ PANEL = 128
 """Columns that are worked on together: enough for matrix products at full speed, few enough for the cache."""
 _SMALL_PRODUCT = 1 << 21
 _COMPLEMENT_BYTES = 256 << 20
+_SMALLEST, _LARGEST = 1e-150, 1e150
 
 
 def padded(extent: int) -> int:
@@ -48,6 +49,7 @@ class Design:
             shape [padded(rank), padded(rank)].
         row_norms: Euclidean norm of each live row after scaling the columns to unit norm.
         row_class: For each row, the number of its class of rows that are multiples of one another; -1 for dead rows.
+        integral: Whether every entry is a whole number, so that zero residuals can be mere ties.
         condition: Estimated condition number of the independent columns, scaled to unit norm.
     """
 
@@ -60,6 +62,7 @@ class Design:
     to_coefficients: NDArray[np.float64]
     row_norms: NDArray[np.float64]
     row_class: NDArray[np.intp]
+    integral: bool
     condition: float
 
     @classmethod
@@ -86,6 +89,12 @@ class Design:
             raise InputError(
                 f"the design must be finite; entry [{row}, {column}] is {values[row, column]}; "
                 "drop that row, or that column, first"
+            )
+        sizes = np.abs(values[values != 0.0])
+        if sizes.size and not (sizes.min() > _SMALLEST and sizes.max() < _LARGEST):
+            raise InputError(
+                f"the design's entries must lie between {_SMALLEST:g} and {_LARGEST:g} in size, so that squares "
+                f"neither vanish nor overflow; got {sizes.min():g} to {sizes.max():g}; rescale its columns"
             )
         if rank_tolerance is None:
             rank_tolerance = max(1, *values.shape) * float(unit)
@@ -119,6 +128,7 @@ class Design:
             to_coefficients=to_coefficients,
             row_norms=np.linalg.norm(scaled, axis=1),
             row_class=row_class,
+            integral=bool((matrix == np.rint(matrix)).all()),
             condition=condition,
         )
 
@@ -154,6 +164,11 @@ class Design:
         """The basis without padding, [live_count, rank]."""
         return np.ascontiguousarray(self.basis[: self.live.size, : self.rank])
 
+    @property
+    def distinct(self) -> bool:
+        """Whether no live row is a multiple of another."""
+        return int(self.row_class.max(initial=-1)) + 1 == self.live.size
+
     @cached_property
     def complement(self) -> NDArray[np.float64] | None:
         """The projector I - basis basis' on what the columns do not span; ``None`` where it would be too large."""
@@ -165,9 +180,16 @@ class Design:
         projector[np.diag_indices(size)] += 1.0
         return np.ascontiguousarray(projector)
 
+    @cached_property
+    def witness(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Irregular numbers between 1 and 2, one per padded live row, and their part orthogonal to the basis."""
+        irregular = np.zeros(self.basis.shape[0])
+        irregular[: self.live.size] = 1.0 + np.modf(np.arange(1, self.live.size + 1) * 0.6180339887498949)[0]
+        return irregular, irregular - self.basis @ (irregular @ self.basis)
+
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
-        _ = self.single, self.compact, self.complement
+        _ = self.single, self.compact, self.complement, self.witness
 
     def width(self, columns: int) -> int:
         """How many columns to work on together, for ``columns`` columns: at most ``PANEL``, the rest is idle.

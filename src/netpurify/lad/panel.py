@@ -1,20 +1,20 @@
 """One panel of columns through all stages."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from netpurify.lad.certificate import certify
+from netpurify.lad.certificate import certify, demote_unvouched
 from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
 from netpurify.lad.identify import Estimate, iterate, schedule
 from netpurify.lad.lapack import JIT
-from netpurify.lad.polish import NOISE_TAIL, OPEN, PROVEN, Polish, kth_smallest, polish, suspect
+from netpurify.lad.polish import OPEN, PROVEN, Polish, kth_smallest, polish, settle, suspect
 from netpurify.lad.simplex import walk
-from netpurify.lad.status import certified
+from netpurify.lad.status import Status
 
 _CLIP = 256.0
 """Data beyond this many times the typical size are pulled in: L1 feels their sign only, but rounding their size."""
@@ -22,9 +22,7 @@ _SAMPLE = 128
 """Rows that are enough to tell the typical size of a column."""
 _ROUNDING = 32.0 * np.finfo(np.float64).eps
 """Residuals up to this share of the largest (clipped) datum are zero whatever the caller says."""
-_LIGHT_TAIL = 5.0
-"""In robust standard deviations: least squares over nothing but rounding leaves no residual beyond this."""
-_DENSE = 1e-3
+_DENSE = 1e-5
 """Dense noise up to this share of the typical datum may be taken for rounding."""
 
 
@@ -49,6 +47,14 @@ class PanelAnswer:
     spent: dict[str, float]
     pivots: int
 
+    def replaced(self, chosen: NDArray[np.intp], part: "PanelAnswer") -> "PanelAnswer":
+        """This panel with the chosen columns answered by ``part``."""
+        for name in Answer.__slots__:
+            getattr(self.answer, name)[chosen] = getattr(part.answer, name)
+        self.stage[chosen] = part.stage
+        spent = {step: seconds + part.spent[step] for step, seconds in self.spent.items()}
+        return replace(self, spent=spent, pivots=self.pivots + part.pivots)
+
 
 Identify = Callable[[Polish, Design, Clock], NDArray[np.floating]]
 """Work on the columns of a panel that are not proven, in place, and return estimates of their residuals."""
@@ -61,6 +67,7 @@ def solve_panel(
     *,
     accuracy: float,
     identify: Identify | None,
+    clip: bool = True,
 ) -> PanelAnswer:
     """Solve for the columns given as rows of ``data`` [n, k], NaN where erased.
 
@@ -70,10 +77,11 @@ def solve_panel(
         floor: Noise floor of each, NaN where it is to be detected.
         accuracy: Largest relative gap that counts as proven.
         identify: The stages that find and polish; ``None`` leaves everything to the simplex walk.
+        clip: Whether wild entries may be pulled in at first.
     """
     clock = Clock()
     count = data.shape[0]
-    start, work = _least_squares(design, data, floor)
+    start, work = _least_squares(design, data, floor, clip=clip)
     stage = np.zeros(count, np.int8)
     clock.book("least squares")
     guess = work.data
@@ -81,18 +89,45 @@ def solve_panel(
         todo = work.state[:count] != PROVEN
         guess = identify(work, design, clock)
         stage[todo & (work.state[:count] == PROVEN)] = 1
-    answer = _finish(design, data, start + work.coordinates, work, accuracy)
+    answer = _finish(design, data, start, work, accuracy)
     clock.book("prove")
     # Only the verifier's word counts: what it does not accept is walked, as is what no stage has finished.
-    left = np.flatnonzero((work.state[:count] != PROVEN) | ~certified(answer.status))
+    left = np.flatnonzero((work.state[:count] != PROVEN) | _refused(answer))
     pivots = 0
     if left.size:
         stage[left] = 2
         pivots = _walk(design, work, guess, left)
+        settle(work, design, left)
         clock.book("simplex")
-        answer = _finish(design, data, start + work.coordinates, work, accuracy)
+        answer = _finish(design, data, start, work, accuracy)
         clock.book("prove")
-    return PanelAnswer(answer, erased=np.isnan(data).sum(axis=1), stage=stage, spent=clock.spent, pivots=pivots)
+    panel = PanelAnswer(answer, erased=np.isnan(data).sum(axis=1), stage=stage, spent=clock.spent, pivots=pivots)
+    refused = np.flatnonzero(_refused(answer))
+    if clip and refused.size:
+        # Pulling in changes the problem where the fit itself is wild; these columns are solved as they are.
+        again = solve_panel(design, data[refused], floor[refused], accuracy=accuracy, identify=identify, clip=False)
+        return panel.replaced(refused, again)
+    for i in refused[panel.erased[refused] > 0]:
+        panel = panel.replaced(np.array([i]), _solve_alone(design, data[i], floor[i : i + 1], accuracy, identify))
+    return panel
+
+
+def _refused(answer: Answer) -> NDArray[np.bool_]:
+    """Columns that the verifier does not accept."""
+    return (answer.status == Status.WITHIN_GAP) | (answer.status == Status.FAILED)
+
+
+def _solve_alone(
+    design: Design, column: NDArray[np.float64], floor: NDArray[np.float64], accuracy: float, identify: Identify | None
+) -> PanelAnswer:
+    """Solve a column whose erased rows leave a design of lower rank, on the rows that are left."""
+    present = ~np.isnan(column)
+    rest = Design.prepare(design.matrix[present])
+    part = solve_panel(rest, column[None, present], floor, accuracy=accuracy, identify=identify and identify_compiled)
+    residual, dual = np.full((1, column.size), np.nan), np.zeros((1, column.size))
+    residual[0, present], dual[0, present] = part.answer.residual[0], part.answer.dual[0]
+    answer = replace(part.answer, residual=residual, dual=dual)
+    return replace(part, answer=answer, erased=np.array([np.count_nonzero(~present)]))
 
 
 def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.float32]:
@@ -124,7 +159,7 @@ def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.
 
 
 def _least_squares(
-    design: Design, data: NDArray[np.float64], floor: NDArray[np.float64]
+    design: Design, data: NDArray[np.float64], floor: NDArray[np.float64], *, clip: bool
 ) -> tuple[NDArray[np.float64], Polish]:
     """Regress by least squares; columns without a residual are done."""
     count, rows = data.shape[0], design.live.size
@@ -134,16 +169,17 @@ def _least_squares(
     erased = np.isnan(columns)
     columns[erased] = 0.0
     typical = np.zeros(width)
-    _pull_in(columns, design.row_norms, float(np.median(design.row_norms)) if rows else 0.0, typical)
+    _pull_in(columns, design.row_norms, float(np.median(design.row_norms)) if rows else 0.0, clip, typical)
     coordinates = columns @ design.basis
     residual = columns - coordinates @ design.basis.T
-    lowest = _ROUNDING * np.abs(columns).max(axis=1)
+    lowest = _ROUNDING * np.minimum(np.abs(columns).max(axis=1), _CLIP * typical)
     lowest[:count] = np.fmax(lowest[:count], floor)
     detectable = _DENSE * typical
     detectable[:count][~np.isnan(floor)] = 0.0
     work = Polish.start(design, residual, erased, lowest, detectable)
+    clean = (np.abs(residual).max(axis=1) <= lowest) & ~erased.any(axis=1)
+    work.state[clean] = PROVEN
     work.state[count:] = PROVEN
-    _retire_clean(residual, erased, rows, design.rank, work.floor, work.detectable, work.state)
     return coordinates, work
 
 
@@ -161,21 +197,20 @@ def _walk(design: Design, work: Polish, guess: NDArray[np.floating], left: NDArr
 
 
 def _finish(
-    design: Design, data: NDArray[np.float64], coordinates: NDArray[np.float64], work: Polish, accuracy: float
+    design: Design, data: NDArray[np.float64], start: NDArray[np.float64], work: Polish, accuracy: float
 ) -> Answer:
     """From coordinates in the basis to coefficients, residuals, duals, status and floors, proven on the data given."""
     (count, rows), live = data.shape, design.live
     # Padded like every product, so that a column's bits do not depend on its neighbours; padding counts as erased.
-    padded_data = np.full((coordinates.shape[0], design.independent.shape[0]), np.nan)
+    padded_data = np.full((start.shape[0], design.independent.shape[0]), np.nan)
     padded_data[:count, :rows] = data
     dual = np.sign(np.nan_to_num(padded_data))  # right for dead rows: their residual is the datum itself
     dual[:, live] = work.dual[:, : live.size]
-    row_class = np.full(padded_data.shape[1], -1, np.intp)
-    row_class[:rows] = design.row_class
-    independent = _to_coefficients(design, coordinates)
-    residual, facts = certify(
-        design.independent, design.rank, row_class, padded_data, independent, dual, work.floor, accuracy=accuracy
+    independent = _to_coefficients(design, start + work.coordinates)
+    residual, dual, facts = certify(
+        design, design.independent, padded_data, independent, dual, work.floor, accuracy=accuracy
     )
+    demote_unvouched(design, residual, work.floor, work.vouched, facts)
     residual[np.abs(residual) <= work.floor[:, None]] = 0.0
     coefficients = np.zeros((count, design.columns))
     coefficients[:, design.pivots] = independent[:count, : design.rank]
@@ -196,44 +231,24 @@ def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArra
 
 
 @njit(**JIT)
-def _pull_in(columns, norms, usual_norm, typical):
+def _pull_in(columns, norms, usual_norm, clip, typical):
     """Clip wild entries, in proportion to their row's size; ``typical`` receives the usual size of each column."""
     rows = norms.size
-    stride = rows // _SAMPLE + 1
+    jump = int(0.6180339887498949 * rows) | 1  # visits the rows irregularly, so that no pattern of theirs can fool it
     scratch = np.empty(rows)
     for i in range(columns.shape[0]):
-        count = 0
-        for first in range(stride):  # a sample of the rows will do; only if it is all zero, others are looked at
-            for j in range(first, rows, stride):
-                if columns[i, j] != 0.0:
-                    scratch[count] = abs(columns[i, j]) / norms[j]
-                    count += 1
-            if count:
-                break
+        count, seen, j = 0, 0, 0
+        while seen < rows and count < _SAMPLE:
+            if columns[i, j] != 0.0:
+                scratch[count] = abs(columns[i, j]) / norms[j]
+                count += 1
+            seen += 1
+            j = (j + jump) % rows
         if count == 0:
             continue
         typical[i] = kth_smallest(scratch, count, count // 2)
         bound = _CLIP * typical[i]
-        for j in range(rows):
-            columns[i, j] = min(max(columns[i, j], -bound * norms[j]), bound * norms[j])
         typical[i] *= usual_norm
-
-
-@njit(**JIT)
-def _retire_clean(residual, erased, rows, rank, floor, detectable, state):
-    """Retire columns without a residual, or with nothing but dense noise far below the data."""
-    scratch = np.empty(rows)
-    for i in range(residual.shape[0]):
-        worst, missing = 0.0, False
-        for j in range(rows):
-            missing |= erased[i, j]
-            scratch[j] = abs(residual[i, j])
-            worst = max(worst, scratch[j])
-        if missing or state[i] == PROVEN:
-            continue
-        if floor[i] < worst <= _LIGHT_TAIL / NOISE_TAIL * detectable[i] and rows > rank:
-            noise = 1.4826 * kth_smallest(scratch, rows, rows // 2) / np.sqrt(max(1.0 - rank / rows, 0.01))
-            if worst <= _LIGHT_TAIL * noise and NOISE_TAIL * noise <= detectable[i]:
-                floor[i] = NOISE_TAIL * noise
-        if worst <= floor[i]:
-            state[i] = PROVEN
+        if clip:
+            for j in range(rows):
+                columns[i, j] = min(max(columns[i, j], -bound * norms[j]), bound * norms[j])

@@ -27,10 +27,12 @@ ACTIVE, PROVEN, OPEN = 0, 1, 2
 
 ROUNDS = 10
 STANDS_OUT = 3.5
-NOISE_TAIL = 12.0
+NOISE_TAIL = 20.0
 """In robust standard deviations: what is trimmed on the way, and what no rounding noise reaches at the end."""
 PINNED = 0.999
 """A guess of the dual beyond this is taken for +-1."""
+VOUCHED = 1e-8
+"""A component of a random null vector above this shows that the other rows would notice a change of this one."""
 BIMODAL = 1e-5
 """A detected floor must lie this far below the typical alteration, or the residual is just dense."""
 
@@ -52,6 +54,7 @@ class Polish:
         detectable: Largest floor that may be detected, [panel]; 0 for none.
         spread: Noise seen in the round before, [panel].
         fits: Whether F already fitted to the floor, [panel].
+        vouched: Whether each row that fits was seen to be missed by the others, [panel].
         state: ``ACTIVE``, ``PROVEN`` or ``OPEN``, [panel].
     """
 
@@ -67,6 +70,7 @@ class Polish:
     detectable: NDArray[np.float64]
     spread: NDArray[np.float64]
     fits: NDArray[np.bool_]
+    vouched: NDArray[np.bool_]
     state: NDArray[np.int8]
 
     @classmethod
@@ -93,6 +97,7 @@ class Polish:
             detectable=detectable,
             spread=np.full(width, np.inf),
             fits=np.zeros(width, np.bool_),
+            vouched=np.zeros(width, np.bool_),
             state=np.full(width, ACTIVE, np.int8),
         )
 
@@ -146,7 +151,7 @@ def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
 
 
 def _refit(panel: Polish, design: Design, began: NDArray[np.bool_]) -> None:
-    """Fit once more through every row at the floor: rows that were pinned for the dual's sake fit as well as the others.
+    """Fit once more through every row at the floor: rows pinned for the dual's sake fit as well as the others.
 
     With them the fit is better conditioned, and its rounding as small as the data allow.
     """
@@ -158,51 +163,81 @@ def _refit(panel: Polish, design: Design, began: NDArray[np.bool_]) -> None:
     part = panel.take(chosen, design.width(chosen.size))
     part.state[: chosen.size] = ACTIVE
     part.left_out[: chosen.size] = (altered | panel.erased)[chosen]
-    coordinates, _ = _solve(part, design, anchored=False, with_dual=False)
+    coordinates = _solve(part, design, anchored=False, with_dual=False)[0]
     solved = np.flatnonzero(part.state == ACTIVE)
     panel.coordinates[chosen[solved]] = coordinates[solved]
+
+
+def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
+    """Fit vertices that have more zeros than the rank through all of them.
+
+    A vertex fits through the rows that the walk ended with; if many more rows fit, the fit through all of them is
+    better conditioned, and rounded data are averaged. The dual stays what it is.
+    """
+    part = panel.take(chosen, design.width(chosen.size))
+    part.state[: chosen.size] = ACTIVE
+    residual = part.data - part.coordinates @ design.basis.T
+    _find_zeros(
+        residual, part.erased, design.live.size, design.rank, part.floor, part.detectable, part.left_out, part.state
+    )
+    coordinates = _solve(part, design, anchored=False, with_dual=False)[0]
+    residual = part.data - coordinates @ design.basis.T
+    kept = np.where(part.left_out, 0.0, np.abs(residual))[:, : design.live.size].max(axis=1, initial=0.0)
+    for i in np.flatnonzero(part.state == ACTIVE):
+        panel.coordinates[chosen[i]] = coordinates[i]
+        panel.floor[chosen[i]] = max(part.floor[i], 2.0 * kept[i])
 
 
 def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) -> None:
     """Solve for the sets S as they are, then judge."""
     basis = design.basis
     active = panel.state == ACTIVE
-    coordinates, pull = _solve(panel, design, anchored=anchored, with_dual=with_dual)
+    coordinates, pull, loose, start = _solve(panel, design, anchored=anchored, with_dual=with_dual)
     panel.coordinates[active] = coordinates[active]
     moved = pull @ basis.T if with_dual else np.zeros_like(panel.data)
+    free = start - loose @ basis.T if with_dual else moved
     _judge(
-        panel.data, coordinates @ basis.T, moved, design.live.size, design.rank, anchored, with_dual,
-        panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target, panel.dual,
-        panel.floor, panel.detectable, panel.state,
+        panel.data, coordinates @ basis.T, moved, free, design.distinct, design.live.size, design.rank, anchored,
+        with_dual, panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target,
+        panel.dual, panel.floor, panel.detectable, panel.vouched, panel.state,
     )  # fmt: skip
 
 
 def _solve(
     panel: Polish, design: Design, *, anchored: bool, with_dual: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Coordinates of primal and dual of the active columns; those without full rank in F are left open."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Coordinates of primal and dual of the active columns; those without full rank in F are left open.
+
+    With the dual come the coordinates, and the start, of a vector that lives on F, is orthogonal to the design, and
+    vanishes only on rows that no others vouch for.
+    """
     basis, rows, rank = design.basis, design.live.size, design.rank
     block = design.complement if design.complement is not None else np.zeros((0, 0))
+    irregular, orthogonal = design.witness
     active = panel.state == ACTIVE
     small = active & (panel.left_out.sum(axis=1) <= (int(1.5 * rank) if block.size else rank))
     large = active & ~small
-    coordinates = np.zeros((panel.state.size, basis.shape[1]))
-    pull = np.zeros_like(coordinates)
+    coordinates, pull, loose = np.zeros((3, panel.state.size, basis.shape[1]))
+    start = np.where(small[:, None], orthogonal, irregular)
     if large.any():
         coordinates = np.where(panel.left_out, 0.0, panel.data) @ basis
+    if with_dual and large.any():
+        loose = np.where(panel.left_out, 0.0, irregular) @ basis
     if with_dual and (large.any() or anchored):
         pull = panel.target @ basis
     wanted = pull @ basis.T if anchored else panel.target
-    outliers, forces = np.zeros((2, *panel.data.shape))
+    outliers, forces, ties = np.zeros((3, *panel.data.shape))
     _solve_small(
-        panel.data, wanted, with_dual, panel.left_out, small, basis, block, rank, rows, outliers, forces, panel.state
-    )
-    _solve_large(panel.left_out, large, basis, rank, rows, coordinates, pull, panel.state)
+        panel.data, wanted, orthogonal, with_dual, panel.left_out, small, basis, block, rank, rows,
+        outliers, forces, ties, panel.state,
+    )  # fmt: skip
+    _solve_large(panel.left_out, large, basis, rank, rows, coordinates, pull, loose, panel.state)
     if small.any():
         coordinates[small] = ((panel.data - outliers) @ basis)[small]
-        if with_dual:
-            pull[small] = ((forces + panel.target if anchored else forces) @ basis)[small]
-    return coordinates, pull
+    if small.any() and with_dual:
+        pull[small] = ((forces + panel.target if anchored else forces) @ basis)[small]
+        loose[small] = (ties @ basis)[small]
+    return coordinates, pull, loose, start
 
 
 @njit(**JIT)
@@ -223,7 +258,9 @@ def _suspect(estimated, sparse, guess, anchored, rows, rank, erased, left_out, a
 
 
 @njit(**JIT)
-def _solve_small(data, wanted, with_dual, left_out, chosen, basis, block, rank, rows, outliers, forces, state):
+def _solve_small(
+    data, wanted, orthogonal, with_dual, left_out, chosen, basis, block, rank, rows, outliers, forces, ties, state
+):
     """Solve with the S x S block of I - QQ': the values of the left-out rows, and the forces that make the dual."""
     index = np.empty(rows, np.int64)
     for i in range(data.shape[0]):
@@ -251,18 +288,20 @@ def _solve_small(data, wanted, with_dual, left_out, chosen, basis, block, rank, 
         if not cholesky(factor):
             state[i] = OPEN
             continue
-        pair = np.empty((2, count))
+        right = np.empty((3, count))
         for a in range(count):
-            pair[0, a] = data[i, index[a]]
-            pair[1, a] = wanted[i, index[a]]
-        cholesky_solve(factor, pair if with_dual else pair[:1])
+            right[0, a] = data[i, index[a]]
+            right[1, a] = wanted[i, index[a]]
+            right[2, a] = orthogonal[index[a]]
+        cholesky_solve(factor, right if with_dual else right[:1])
         for a in range(count):
-            outliers[i, index[a]] = pair[0, a]
-            forces[i, index[a]] = pair[1, a]
+            outliers[i, index[a]] = right[0, a]
+            forces[i, index[a]] = right[1, a]
+            ties[i, index[a]] = -right[2, a]
 
 
 @njit(**JIT)
-def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, state):
+def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, loose, state):
     """Solve with Q_F'Q_F, built from the fewer of the rows in F and in S."""
     for i in range(left_out.shape[0]):
         if not chosen[i]:
@@ -285,18 +324,16 @@ def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, state):
         if not cholesky(factor):
             state[i] = OPEN
             continue
-        pair = np.empty((2, rank))
-        pair[0] = coordinates[i, :rank]
-        pair[1] = pull[i, :rank]
-        cholesky_solve(factor, pair)
-        coordinates[i, :rank] = pair[0]
-        pull[i, :rank] = pair[1]
+        right = np.empty((3, rank))
+        right[0], right[1], right[2] = coordinates[i, :rank], pull[i, :rank], loose[i, :rank]
+        cholesky_solve(factor, right)
+        coordinates[i, :rank], pull[i, :rank], loose[i, :rank] = right[0], right[1], right[2]
 
 
 @njit(**JIT)
 def _judge(
-    data, fitted, moved, rows, rank, anchored, with_dual, erased, fits, spread,
-    residual, left_out, anchor, target, dual, floor, detectable, state,
+    data, fitted, moved, free, distinct, rows, rank, anchored, with_dual, erased, fits, spread,
+    residual, left_out, anchor, target, dual, floor, detectable, vouched, state,
 ):  # fmt: skip
     """Read one round: retire a column that is proven, or choose the next S and targets."""
     scratch = np.empty(rows)
@@ -331,6 +368,11 @@ def _judge(
             cut = max(floor[i], STANDS_OUT * noise)
             _trim(residual[i], erased[i], rows, rank, cut, scratch, left_out[i], anchor[i], target[i])
             continue
+        if cut > floor[i] and not fits[i] and _grow(residual[i], erased[i], rows, kept, cut):
+            # F was chosen by its small residuals, which understates the noise: fit again through all that fit.
+            _trim(residual[i], erased[i], rows, rank, cut, scratch, left_out[i], anchor[i], target[i])
+            spread[i] = noise
+            continue
         if cut > floor[i] and not _bimodal(residual[i], erased[i], rows, cut, detectable[i], scratch):
             state[i] = OPEN
             continue
@@ -339,8 +381,55 @@ def _judge(
             residual[i], erased[i], rows, cut, first, anchored, with_dual, left_out[i], anchor[i], target[i], dual[i]
         )
         if state[i] == PROVEN:
+            vouched[i] = distinct and _all_vouched(residual[i], erased[i], left_out[i], free[i], rows, cut)
             floor[i] = cut
         fits[i] = True
+
+
+@njit(**JIT)
+def _grow(residual, erased, rows, kept, cut):
+    """Whether clearly more rows fit to ``cut`` than were used."""
+    fitting = 0
+    for j in range(rows):
+        fitting += not erased[j] and abs(residual[j]) <= cut
+    return fitting > kept + kept // 50
+
+
+@njit(**JIT)
+def _all_vouched(residual, erased, left_out, free, rows, cut):
+    """Whether every row that fits was used and would be missed by the others."""
+    for j in range(rows):
+        if not erased[j] and abs(residual[j]) <= cut and (left_out[j] or abs(free[j]) < VOUCHED):
+            return False
+    return True
+
+
+@njit(**JIT)
+def _find_zeros(residual, erased, rows, rank, floor, detectable, left_out, state):
+    """Leave out all but the zeros: the residuals below the widest gap, if they are more than the rank."""
+    for i in range(residual.shape[0]):
+        if state[i] != ACTIVE:
+            continue
+        present = np.empty(rows)
+        count = 0
+        for j in range(rows):
+            if not erased[i, j]:
+                present[count] = abs(residual[i, j])
+                count += 1
+        ordered = np.sort(present[:count])
+        zeros, widest = 0, 1e3
+        for j in range(rank, count - 1):
+            limit = 30.0 * floor[i]
+            if detectable[i] > 0.0 and j - rank >= 5 + rank // 20:  # fewer could lie this low by chance
+                limit = max(limit, BIMODAL * ordered[(j + 1 + count) // 2])
+            gap = ordered[j + 1] / max(ordered[j], floor[i])
+            if ordered[j] <= limit and gap > widest:
+                zeros, widest = j + 1, gap
+        if zeros <= rank:
+            state[i] = OPEN
+            continue
+        for j in range(rows):
+            left_out[i, j] = erased[i, j] or abs(residual[i, j]) > ordered[zeros - 1]
 
 
 @njit(**JIT)

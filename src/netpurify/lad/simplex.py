@@ -62,7 +62,7 @@ def walk(basis, data, guess, erased, most_pivots, coordinates, dual):
 
 @njit(**JIT)
 def _jitter(rows):
-    """Numbers of size 1 to 2 and mixed signs: a fixed sequence (splitmix64), so that a path depends on its column only."""
+    """Numbers of size 1 to 2 and mixed signs: a fixed sequence (splitmix64), so that paths are repeatable."""
     values = np.empty(rows)
     state = np.uint64(0)
     for j in range(rows):
@@ -87,15 +87,17 @@ def _first_vertex(basis, guess, erased, vertex, inverse):
             count += 1
     if count < rank:
         return False
-    floor = 1e-3 * abs(guess[candidates[min(rank, count - 1)]]) + 1e-300
-    for attempt in range(2):
+    mean = 0.0
+    for j in range(rows):
+        mean += abs(guess[j]) / rows
+    floor = max(1e-3 * abs(guess[candidates[min(rank, count - 1)]]), 1e-6 * mean) + 1e-300
+    for attempt in range(3):
+        # The rows of smallest residual first; if they are dependent, all rows; if weights drown some, none.
         tried = min(count, rank + rank // 4 + 2) if attempt == 0 else count
-        if attempt == 1 and tried == min(count, rank + rank // 4 + 2):
-            return False
         weighted = np.empty((rank, tried))
         weight = np.empty(tried)
         for a in range(tried):
-            weight[a] = floor / (abs(guess[candidates[a]]) + floor)
+            weight[a] = floor / (abs(guess[candidates[a]]) + floor) if attempt < 2 else 1.0
             for c in range(rank):
                 weighted[c, a] = weight[a] * basis[candidates[a], c]
         picked = candidates[:tried].copy()

@@ -47,7 +47,8 @@ def solve(
     Working memory, besides B and the answer: about 250 panels' worth of bytes per row and thread (``benchmarks/lad.py``
     measures it), plus 8 k^2 bytes of projector up to 256 MB; ``stream`` bounds the answer too.
 
-    Answers do not depend on the number of threads, nor on which columns are solved together or in which order.
+    Compiled answers do not depend, to the bit, on the number of threads, nor on which columns are solved together or in
+    which order; through torch they agree to rounding.
 
     Args:
         A: Design [k, q] of any float dtype, numpy or torch, any device; or a prepared ``Design``.
@@ -71,7 +72,7 @@ def solve(
     """
     design, values, convert = _prepare(A, B)
     plan = _plan(design, accuracy, method, backend, threads, _device(A, B))
-    columns = values.reshape(design.fan_in, -1) if values.ndim == 1 else values
+    columns = values[:, None] if values.ndim == 1 else values
     count = columns.shape[1]
     floors = _floors(noise_floor, count)
     answer = _Answer.empty(design, count)
@@ -113,13 +114,13 @@ class _Plan:
     identify: Identify | None
     threads: int
 
-    def work(self, columns: NDArray, floor: NDArray[np.float64]) -> PanelAnswer:
+    def work(self, start: int, columns: NDArray, floor: NDArray[np.float64]) -> PanelAnswer:
         data = np.ascontiguousarray(columns.T, dtype=np.float64)
         if np.isinf(data).any():
             column, row = np.argwhere(np.isinf(data))[0]
             raise InputError(
-                f"the right-hand side must not be infinite; row {row} of column {column} of a panel is "
-                f"{data[column, row]}; mark entries that are known to be wrong as missing (NaN)"
+                f"the right-hand side must not be infinite; entry [{row}, {start + column}] is {data[column, row]}; "
+                "mark entries that are known to be wrong as missing (NaN)"
             )
         return solve_panel(self.design, data, floor, accuracy=self.accuracy, identify=self.identify)
 
@@ -186,13 +187,13 @@ def _run(plan: _Plan, panels: Iterable[tuple[int, NDArray, NDArray[np.float64]]]
     with threadpool_limits(1, user_api="blas"):
         if plan.threads == 1:
             for start, columns, floor in panels:
-                yield start, plan.work(columns, floor)
+                yield start, plan.work(start, columns, floor)
             return
         with ThreadPoolExecutor(plan.threads) as pool:
             waiting: deque = deque()
             try:
                 for start, columns, floor in panels:
-                    waiting.append((start, pool.submit(plan.work, columns, floor)))
+                    waiting.append((start, pool.submit(plan.work, start, columns, floor)))
                     if len(waiting) > 2 * plan.threads:
                         first, future = waiting.popleft()
                         yield first, future.result()
@@ -244,6 +245,6 @@ def _floors(noise_floor: float | ArrayLike | None, count: int) -> NDArray[np.flo
         return np.full(count, np.nan)
     given = np.asarray(noise_floor) if isinstance(noise_floor, float | int) else to_numpy(noise_floor, "noise_floor")
     floors = given.astype(np.float64)
-    if floors.shape not in ((), (count,)) or not (floors >= 0.0).all():
+    if floors.shape not in ((), (count,)) or not (np.isfinite(floors) & (floors >= 0.0)).all():
         raise InputError(f"noise_floor must be None, a number >= 0 or one per column [{count}]; got {noise_floor!r}")
     return np.broadcast_to(floors, (count,)).copy()

@@ -108,7 +108,10 @@ class TorchStages:
             settled = (worst <= STANDS_OUT * noise) | ((worst <= NOISE_TAIL * noise) & (noise > 0.5 * columns.spread))
             cut = torch.where((columns.detectable > 0) & settled, NOISE_TAIL * noise, 0.0).maximum(columns.floor)
             fits = worst <= cut
-            trimmed = ~fits & (noise <= 0.7 * columns.spread)
+            fitting = (~columns.erased & (residual.abs() <= cut[:, None])).sum(dim=1)
+            grown = fits & (cut > columns.floor) & ~columns.fits & (fitting > kept + kept // 50)
+            trimmed = (~fits & (noise <= 0.7 * columns.spread)) | grown
+            fits &= ~grown
             altered = ~columns.erased & (residual.abs() > cut[:, None])
             typical = torch.where(altered, residual.abs(), torch.nan).nanmedian(dim=1).values * BIMODAL
             fits &= (cut <= columns.floor) | (cut <= torch.where(altered.any(dim=1), typical, columns.detectable))
@@ -118,7 +121,9 @@ class TorchStages:
             yield columns.index[proven], coordinates[proven], dual[proven], cut[proven]
             idle = (columns.left_out & ~columns.erased & ~altered).any(dim=1)
             anew = fits & (wrong | (idle & ~columns.fits))
-            self._next(columns, residual, dual, cut, noise, (trimmed, anew, fits & ~anew), anchored=anchored)
+            self._next(
+                columns, residual, dual, cut, noise, (trimmed, anew, fits & ~anew), anchored=anchored, grown=grown
+            )
             columns = columns.take((fits | trimmed) & ~proven)
 
     def _solve(self, columns: _Columns) -> tuple[Tensor, Tensor]:
@@ -144,14 +149,14 @@ class TorchStages:
         cases: tuple[Tensor, Tensor, Tensor],
         *,
         anchored: bool,
+        grown: Tensor,
     ) -> None:
         """Choose S and targets of the next round: trim, start the dual anew, or pin what is beyond the box."""
         trim, anew, pin = (case[:, None] for case in cases)
         enough = min(residual.shape[1], int(1.25 * self.basis.shape[1]) + 1)
         size = torch.where(columns.erased, torch.inf, residual.abs())
-        cutoff = torch.maximum(columns.floor, STANDS_OUT * noise)[:, None].maximum(
-            size.kthvalue(enough, dim=1, keepdim=True).values
-        )
+        stands_out = torch.where(grown, cut, torch.maximum(columns.floor, STANDS_OUT * noise))
+        cutoff = stands_out[:, None].maximum(size.kthvalue(enough, dim=1, keepdim=True).values)
         altered = size > cut[:, None]
         pinned = columns.anchor.abs() > PINNED
         beyond = ~columns.left_out & (dual.abs() > 1.0)
