@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
+from netpurify.lad.blas import one_thread
 from netpurify.lad.design import Design
 from netpurify.lad.lapack import JIT, cholesky, cholesky_inverse_trace, cholesky_solve, gram
 from netpurify.lad.solution import Solution
@@ -103,7 +103,7 @@ def verify(A: ArrayLike | Design, B: ArrayLike, solution: Solution, *, accuracy:
     columns, coefficients, dual, floor = _parts(design, B, solution)
     names = [name for name in Certificate.__slots__ if name != "noise_floor"]
     blocks: dict[str, list[NDArray]] = {name: [] for name in names}
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         for start in range(0, max(1, columns.shape[0]), _BLOCK):
             part = slice(start, start + _BLOCK)
             facts = _verify_block(design, columns[part], coefficients[part], dual[part], floor[part], accuracy)
@@ -308,7 +308,7 @@ def _vouch(basis, classes, residual, floor, irregular, good):
     """Whether each row that fits would be missed by the others, one row for each class of multiples."""
     rows, rank = basis.shape
     seen = np.full(rows, -1, np.int64)
-    picked = np.empty((rows, rank))
+    picked, rest = np.empty((rows, rank)), np.empty((rows, rank))
     index = np.empty(rows, np.int64)
     square = np.empty((rank, rank))
     for i in range(residual.shape[0]):
@@ -325,7 +325,18 @@ def _vouch(basis, classes, residual, floor, irregular, good):
             good[i] = True
             continue
         fits = picked[:count]
-        gram(fits, square, 1.0, 0.0, True)
+        if 2 * count > rows:  # the rows that do not fit, or are copies, are fewer: I - their Gram matrix is the same
+            a, others = 0, 0
+            for j in range(rows):
+                if a < count and index[a] == j:
+                    a += 1
+                    continue
+                rest[others] = basis[j]
+                others += 1
+            square[:] = np.eye(rank)
+            gram(rest[:others], square, -1.0, 1.0, True)
+        else:
+            gram(fits, square, 1.0, 0.0, True)
         if not cholesky(square):
             continue
         pull = np.zeros((1, rank))

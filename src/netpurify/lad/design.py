@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
+from netpurify.lad.blas import one_thread
 
 _TILE = 8
 """Every matrix product runs on extents that are multiples of this.
@@ -19,8 +19,6 @@ BLAS kernels treat the ragged edge of a matrix with other instructions than its 
 column's result does not depend on where in a panel the column stands, which is what makes answers bit-equal
 for any order and grouping of the columns.
 """
-PANEL = 128
-"""Columns that are worked on together: enough for matrix products at full speed, few enough for the cache."""
 _SMALL_PRODUCT = 1 << 21
 _COMPLEMENT_BYTES = 256 << 20
 _SMALLEST, _LARGEST = 1e-150, 1e150
@@ -99,7 +97,7 @@ class Design:
         if rank_tolerance is None:
             rank_tolerance = max(1, *values.shape) * float(unit)
         # One BLAS thread: the factors, and so every answer, must not depend on how many cores there are.
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             return cls._factor(values, rank_tolerance)
 
     @classmethod
@@ -175,7 +173,7 @@ class Design:
         size = self.live.size
         if size * size * 8 > _COMPLEMENT_BYTES:
             return None
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             projector = -(self.basis @ self.basis.T)[:size, :size]
         projector[np.diag_indices(size)] += 1.0
         return np.ascontiguousarray(projector)
@@ -191,13 +189,18 @@ class Design:
         """Compute what is computed on demand now, before several threads ask for it."""
         _ = self.single, self.compact, self.complement, self.witness
 
+    @property
+    def panel(self) -> int:
+        """How many columns make a panel: enough for products at full speed, few enough for the cache."""
+        return 128 if self.live.size > 256 else 256
+
     def width(self, columns: int) -> int:
-        """How many columns to work on together, for ``columns`` columns: at most ``PANEL``, the rest is idle.
+        """How many columns to work on together, for ``columns`` columns: at most a panel, the rest is idle.
 
         Whole tiles, and never so few that BLAS would turn to its small-matrix kernels, which add in another order.
         """
         least = -(-_SMALL_PRODUCT // self.basis.size)
-        return min(PANEL, max(padded(columns), padded(least)))
+        return min(self.panel, max(padded(columns), padded(least)))
 
 
 def _pad(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,7 +33,7 @@ PINNED = 0.999
 """A guess of the dual beyond this is taken for +-1."""
 VOUCHED = 1e-8
 """A component of a random null vector above this shows that the other rows would notice a change of this one."""
-BIMODAL = 1e-5
+BIMODAL = 1e-4
 """A detected floor must lie this far below the typical alteration, or the residual is just dense."""
 
 
@@ -163,9 +163,13 @@ def _refit(panel: Polish, design: Design, began: NDArray[np.bool_]) -> None:
     part = panel.take(chosen, design.width(chosen.size))
     part.state[: chosen.size] = ACTIVE
     part.left_out[: chosen.size] = (altered | panel.erased)[chosen]
-    coordinates = _solve(part, design, anchored=False, with_dual=False)[0]
+    coordinates, _, loose, start = _solve(part, design, anchored=False, with_dual=False, with_witness=True)
+    free = np.abs(start - loose @ design.basis.T)
+    free[part.left_out] = np.inf
+    vouched = (free[:, : design.live.size] > VOUCHED).all(axis=1) & design.distinct
     solved = np.flatnonzero(part.state == ACTIVE)
     panel.coordinates[chosen[solved]] = coordinates[solved]
+    panel.vouched[chosen[solved]] = vouched[solved]
 
 
 def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
@@ -180,7 +184,7 @@ def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
     _find_zeros(
         residual, part.erased, design.live.size, design.rank, part.floor, part.detectable, part.left_out, part.state
     )
-    coordinates = _solve(part, design, anchored=False, with_dual=False)[0]
+    coordinates = _solve(part, design, anchored=False, with_dual=False, with_witness=False)[0]
     residual = part.data - coordinates @ design.basis.T
     kept = np.where(part.left_out, 0.0, np.abs(residual))[:, : design.live.size].max(axis=1, initial=0.0)
     for i in np.flatnonzero(part.state == ACTIVE):
@@ -192,7 +196,9 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
     """Solve for the sets S as they are, then judge."""
     basis = design.basis
     active = panel.state == ACTIVE
-    coordinates, pull, loose, start = _solve(panel, design, anchored=anchored, with_dual=with_dual)
+    coordinates, pull, loose, start = _solve(
+        panel, design, anchored=anchored, with_dual=with_dual, with_witness=with_dual
+    )
     panel.coordinates[active] = coordinates[active]
     moved = pull @ basis.T if with_dual else np.zeros_like(panel.data)
     free = start - loose @ basis.T if with_dual else moved
@@ -204,11 +210,11 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
 
 
 def _solve(
-    panel: Polish, design: Design, *, anchored: bool, with_dual: bool
+    panel: Polish, design: Design, *, anchored: bool, with_dual: bool, with_witness: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Coordinates of primal and dual of the active columns; those without full rank in F are left open.
 
-    With the dual come the coordinates, and the start, of a vector that lives on F, is orthogonal to the design, and
+    The witness is given by the coordinates and the start of a vector that lives on F, is orthogonal to the design, and
     vanishes only on rows that no others vouch for.
     """
     basis, rows, rank = design.basis, design.live.size, design.rank
@@ -221,14 +227,14 @@ def _solve(
     start = np.where(small[:, None], orthogonal, irregular)
     if large.any():
         coordinates = np.where(panel.left_out, 0.0, panel.data) @ basis
-    if with_dual and large.any():
+    if with_witness and large.any():
         loose = np.where(panel.left_out, 0.0, irregular) @ basis
     if with_dual and (large.any() or anchored):
         pull = panel.target @ basis
     wanted = pull @ basis.T if anchored else panel.target
     outliers, forces, ties = np.zeros((3, *panel.data.shape))
     _solve_small(
-        panel.data, wanted, orthogonal, with_dual, panel.left_out, small, basis, block, rank, rows,
+        panel.data, wanted, orthogonal, with_dual or with_witness, panel.left_out, small, basis, block, rank, rows,
         outliers, forces, ties, panel.state,
     )  # fmt: skip
     _solve_large(panel.left_out, large, basis, rank, rows, coordinates, pull, loose, panel.state)
@@ -236,6 +242,7 @@ def _solve(
         coordinates[small] = ((panel.data - outliers) @ basis)[small]
     if small.any() and with_dual:
         pull[small] = ((forces + panel.target if anchored else forces) @ basis)[small]
+    if small.any() and with_witness:
         loose[small] = (ties @ basis)[small]
     return coordinates, pull, loose, start
 
@@ -259,7 +266,7 @@ def _suspect(estimated, sparse, guess, anchored, rows, rank, erased, left_out, a
 
 @njit(**JIT)
 def _solve_small(
-    data, wanted, orthogonal, with_dual, left_out, chosen, basis, block, rank, rows, outliers, forces, ties, state
+    data, wanted, orthogonal, all_three, left_out, chosen, basis, block, rank, rows, outliers, forces, ties, state
 ):
     """Solve with the S x S block of I - QQ': the values of the left-out rows, and the forces that make the dual."""
     index = np.empty(rows, np.int64)
@@ -293,7 +300,7 @@ def _solve_small(
             right[0, a] = data[i, index[a]]
             right[1, a] = wanted[i, index[a]]
             right[2, a] = orthogonal[index[a]]
-        cholesky_solve(factor, right if with_dual else right[:1])
+        cholesky_solve(factor, right if all_three else right[:1])
         for a in range(count):
             outliers[i, index[a]] = right[0, a]
             forces[i, index[a]] = right[1, a]

@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, kind_of, to_numpy
+from netpurify.lad.blas import one_thread
 from netpurify.lad.certificate import ACCURACY
 from netpurify.lad.clock import STEPS
-from netpurify.lad.design import PANEL, Design
+from netpurify.lad.design import Design
 from netpurify.lad.panel import Answer, Identify, PanelAnswer, identify_compiled, solve_panel
 from netpurify.lad.solution import STAGES, Solution, Statistics
 from netpurify.lad.torch_stages import TorchStages
@@ -76,13 +76,12 @@ def solve(
     count = columns.shape[1]
     floors = _floors(noise_floor, count)
     answer = _Answer.empty(design, count)
-    panels = (
-        (start, columns[:, start : start + PANEL], floors[start : start + PANEL]) for start in range(0, count, PANEL)
-    )
+    size = design.panel
+    panels = ((i, columns[:, i : i + size], floors[i : i + size]) for i in range(0, count, size))
     for start, part in _run(plan, panels):
         answer.put(start, part)
         if progress is not None:
-            progress(min(start + PANEL, count), count)
+            progress(min(start + size, count), count)
     return answer.solution(design, convert, single=values.ndim == 1)
 
 
@@ -184,7 +183,7 @@ class _Answer:
 def _run(plan: _Plan, panels: Iterable[tuple[int, NDArray, NDArray[np.float64]]]) -> Iterator[tuple[int, PanelAnswer]]:
     """Panels through ``plan.work`` on its threads, in order, with only a few in flight."""
     # One BLAS thread each: panels are the parallel work, and a product split over cores would add in another order.
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         if plan.threads == 1:
             for start, columns, floor in panels:
                 yield start, plan.work(start, columns, floor)
@@ -232,7 +231,14 @@ def _plan(
     if method == "auto":
         identify = TorchStages.prepare(design, device) if backend == "torch" else identify_compiled
     design.warm()
-    return _Plan(design, accuracy, identify, threads or len(os.sched_getaffinity(0)))
+    return _Plan(design, accuracy, identify, threads or _cores())
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _device(*values: ArrayLike | Design) -> torch.device:
