@@ -18,6 +18,7 @@ class Problem:
         A: Design.
         B: Right-hand sides.
         truth: Planted coefficients, where the minimum must find them.
+        fitted: Planted fitted values, which a column that is called recovered must have.
         status: Status of every column, where it is the same for all.
     """
 
@@ -25,6 +26,7 @@ class Problem:
     A: np.ndarray
     B: np.ndarray
     truth: np.ndarray | None = None
+    fitted: np.ndarray | None = None
     status: Status | None = None
 
 
@@ -54,7 +56,7 @@ def highs(A: np.ndarray, b: np.ndarray) -> float:
 def _ordinary() -> Problem:
     problem = planted(60, 12, 20, 0.15, seed=1)
     return Problem(
-        "most rows fit exactly: L1 must find the truth", problem.A, problem.B, problem.truth, Status.RECOVERED
+        "most rows fit exactly: L1 must find the truth", problem.A, problem.B, problem.truth, status=Status.RECOVERED
     )
 
 
@@ -77,7 +79,7 @@ def _at_the_limit() -> Problem:
 def _clean() -> Problem:
     problem = planted(40, 8, 5, 0.0, seed=5)
     return Problem(
-        "nothing is altered: the residual is rounding only", problem.A, problem.B, problem.truth, Status.CLEAN
+        "nothing is altered: the residual is rounding only", problem.A, problem.B, problem.truth, status=Status.CLEAN
     )
 
 
@@ -153,7 +155,7 @@ def _one_row() -> Problem:
 def _median() -> Problem:
     B = np.array([[1.0, 1.0], [2.0, 1.0], [4.0, 3.0], [8.0, 7.0], [9.0, 7.0]])
     why = "a column of ones: the minimiser is the median, by hand 4 and 3, and any zero is free"
-    return Problem(why, np.ones((5, 1)), B, np.array([[4.0, 3.0]]), Status.OPTIMAL)
+    return Problem(why, np.ones((5, 1)), B, np.array([[4.0, 3.0]]), status=Status.OPTIMAL)
 
 
 def _integer_ties() -> Problem:
@@ -178,7 +180,7 @@ def _column_scales() -> Problem:
     problem = planted(80, 12, 10, 0.1, seed=19)
     scales = 10.0 ** np.random.default_rng(19).uniform(-4, 4, 12)
     truth = None if problem.truth is None else problem.truth / scales[:, None]
-    return Problem("columns of size 1e-4 to 1e4", problem.A * scales, problem.B, truth, Status.RECOVERED)
+    return Problem("columns of size 1e-4 to 1e4", problem.A * scales, problem.B, truth, status=Status.RECOVERED)
 
 
 def _ill_conditioned() -> Problem:
@@ -192,7 +194,7 @@ def _erasures() -> Problem:
     problem = planted(80, 10, 12, 0.1, seed=21)
     B = problem.B.copy()
     B[np.random.default_rng(21).random(B.shape) < 0.2] = np.nan
-    return Problem("a fifth of the entries known to be missing", problem.A, B, problem.truth, Status.RECOVERED)
+    return Problem("a fifth of the entries known to be missing", problem.A, B, problem.truth, status=Status.RECOVERED)
 
 
 def _wild() -> Problem:
@@ -200,26 +202,26 @@ def _wild() -> Problem:
     B = problem.B.copy()
     B[7] = 3e38
     why = "an exponent bit flip: the entry is 3e38, and must not cost the others their digits"
-    return Problem(why, problem.A, B, problem.truth, Status.RECOVERED)
+    return Problem(why, problem.A, B, problem.truth, status=Status.RECOVERED)
 
 
 def _constant() -> Problem:
     problem = planted(80, 10, 12, 0.0, seed=23)
     B = problem.B + (np.random.default_rng(23).random(problem.B.shape) < 0.1)
     why = "every alteration is +1: the residuals tie, but zeros still outnumber them"
-    return Problem(why, problem.A, B, problem.truth, Status.RECOVERED)
+    return Problem(why, problem.A, B, problem.truth, status=Status.RECOVERED)
 
 
 def _cauchy() -> Problem:
     problem = planted(80, 10, 12, 0.0, seed=24)
     rng = np.random.default_rng(24)
     B = problem.B + (rng.random(problem.B.shape) < 0.2) * rng.standard_cauchy(problem.B.shape)
-    return Problem("alterations without a mean", problem.A, B, problem.truth, Status.RECOVERED)
+    return Problem("alterations without a mean", problem.A, B, problem.truth, status=Status.RECOVERED)
 
 
 def _zeros() -> Problem:
     problem = planted(40, 6, 3, 0.0, seed=25)
-    return Problem("b = 0", problem.A, np.zeros((40, 3)), np.zeros((6, 3)), Status.CLEAN)
+    return Problem("b = 0", problem.A, np.zeros((40, 3)), np.zeros((6, 3)), status=Status.CLEAN)
 
 
 def _tiny_noise() -> Problem:
@@ -229,13 +231,69 @@ def _tiny_noise() -> Problem:
 
 def _large_noise() -> Problem:
     problem = planted(80, 10, 12, 0.1, seed=27, scale=1e3)
-    return Problem("alterations of 1e3", problem.A, problem.B, problem.truth, Status.RECOVERED)
+    return Problem("alterations of 1e3", problem.A, problem.B, problem.truth, status=Status.RECOVERED)
+
+
+def _two_way() -> Problem:
+    rng = np.random.default_rng(28)
+    A = np.array([[*(np.arange(6) == i), *(np.arange(6) == j)] for i in range(6) for j in range(6)] * 2, dtype=float)
+    U = rng.standard_normal((12, 60))
+    B = A @ U + (rng.random((72, 60)) < 0.3) * rng.normal(1, 1, (72, 60))
+    return Problem("a well-determined part must not vouch for a badly determined one", A, B, fitted=A @ U)
+
+
+def _three_rows() -> Problem:
+    rng = np.random.default_rng(29)
+    A, U = rng.standard_normal((60, 5)), rng.standard_normal((5, 40))
+    A[3:, 4] = 0.0
+    B = A @ U
+    B[:2] += rng.normal(1, 1, (2, 40))
+    return Problem("one coefficient lives on three rows, two of them altered", A, B, fitted=A @ U)
+
+
+def _sparse() -> Problem:
+    rng = np.random.default_rng(30)
+    A = rng.standard_normal((100, 10)) * (rng.random((100, 10)) < 0.1)
+    U = rng.standard_normal((10, 60))
+    B = A @ U + (rng.random((100, 60)) < 0.3) * rng.normal(1, 1, (100, 60))
+    return Problem("nine tenths of the design are zero", A, B, fitted=A @ U)
+
+
+def _whole_noise() -> Problem:
+    rng = np.random.default_rng(31)
+    A, B = rng.integers(0, 2, (100, 10)).astype(float), rng.integers(0, 2, (100, 60)).astype(float)
+    return Problem("zeros and ones without any truth: many residuals vanish by accident", A, B, status=Status.OPTIMAL)
+
+
+def _heavy_rows() -> Problem:
+    rng = np.random.default_rng(32)
+    x = np.concatenate([rng.standard_normal(95), 1e3 * rng.standard_normal(5)])
+    A = np.column_stack([np.ones(100), x])
+    B = np.column_stack([x, x + (rng.random(100) < 0.1)])
+    return Problem("data as wild as the design: large but right entries must not be pulled in", A, B)
+
+
+def _large_and_full() -> Problem:
+    rng = np.random.default_rng(33)
+    B = rng.standard_normal((10, 4))
+    B[0] = 1e4
+    return Problem(
+        "one large entry that a square design fits", rng.standard_normal((10, 10)), B, status=Status.RANK_FULL
+    )
+
+
+def _erased_support() -> Problem:
+    problem = _three_rows()
+    B = problem.B.copy()
+    B[:3] = np.nan
+    return Problem("all rows of a coefficient are missing: the rest is fine, but nobody knows it", problem.A, B)
 
 
 BUILDERS: list[Callable[[], Problem]] = [
     _ordinary, _all_noise, _beyond_the_limit, _at_the_limit, _clean, _dead_rows, _only_dead_rows_are_zero,
     _duplicated_rows, _rank_deficient, _wide, _full, _wider_than_full, _no_columns, _zero_design, _no_right_hand_sides,
     _one_row, _median, _integer_ties, _indicators, _row_scales, _column_scales, _ill_conditioned, _erasures, _wild,
-    _constant, _cauchy, _zeros, _tiny_noise, _large_noise,
+    _constant, _cauchy, _zeros, _tiny_noise, _large_noise, _two_way, _three_rows, _sparse, _whole_noise, _heavy_rows,
+    _large_and_full, _erased_support,
 ]  # fmt: skip
 PROBLEMS = {build.__name__.strip("_"): build() for build in BUILDERS}

@@ -65,6 +65,21 @@ def test_recovered_columns_are_the_planted_ones(solve, name):
     assert error[:, found].max(initial=0.0) < 1e-12
 
 
+@pytest.mark.parametrize("name", [name for name, problem in PROBLEMS.items() if problem.fitted is not None])
+def test_nothing_but_the_truth_is_called_recovered(solve, name):
+    problem = PROBLEMS[name]
+    solution = solve(problem.A, problem.B)
+    error = np.abs(problem.A @ solution.coefficients - problem.fitted).max(axis=0)
+    recovered = solution.status == Status.RECOVERED
+    assert (error[recovered] < 1e-9).all()
+    assert (error[~recovered] > 1e-9).any(), "the problem is hard enough for a wrong claim"
+
+
+def test_coefficients_without_rows_are_not_called_recovered(solve):
+    problem = PROBLEMS["erased_support"]
+    assert (solve(problem.A, problem.B).status != Status.RECOVERED).all()
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_answer_is_consistent(solve, name):
     problem = PROBLEMS[name]

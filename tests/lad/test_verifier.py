@@ -134,3 +134,52 @@ def test_shapes_must_fit(solved):
         lad.verify(problem.A, problem.B[:, :5], solution)
     with pytest.raises(InputError, match="got"):
         lad.verify(problem.A[:, :5], problem.B, solution)
+
+
+def test_nearly_dependent_columns_hide_nothing():
+    rng = np.random.default_rng(103)
+    a, d = rng.standard_normal((2, 50))
+    A, b = np.column_stack([a, a + 1e-10 * d]), 2 * a + 3 * d
+    b[:10] += rng.standard_normal(10)
+    best, one = lad.solve(A, b), lad.solve(a[:, None], b)
+    poor = replace(best, coefficients=np.append(one.coefficients, 0.0), dual=one.dual, noise_floor=one.noise_floor)
+    assert lad.verify(A, b, best).certified
+    assert not lad.verify(A, b, poor).certified
+
+
+def test_cancelling_coefficients_hide_nothing():
+    rng = np.random.default_rng(104)
+    a, b = rng.standard_normal((2, 40))
+    A = np.column_stack([a, a])
+    best = lad.solve(A, b)
+    poor = replace(best, coefficients=np.array([2.0**50 + 3, -(2.0**50)]))
+    assert not lad.verify(A, b, poor).certified
+
+
+def test_wild_entries_hide_nothing():
+    rng = np.random.default_rng(105)
+    A = rng.standard_normal((100, 5))
+    first, second = rng.standard_normal((2, 5))
+    b = A @ first
+    b[:30] = A[:30] @ second
+    b[60:] = np.where(rng.random(40) < 0.5, 1e30, -1e30)
+    best = lad.solve(A, b)
+    assert lad.verify(A, b, best).certified
+    assert not lad.verify(A, b, replace(best, coefficients=second + 1.0)).certified
+
+
+@pytest.mark.parametrize("field", ["coefficients", "dual"])
+def test_what_is_not_a_number_fails(solved, field):
+    problem, solution = solved
+    broken = getattr(solution, field).copy()
+    broken[0, 1] = np.nan
+    certificate = lad.verify(problem.A, problem.B, replace(solution, **{field: broken}))
+    assert certificate.status[1] == Status.FAILED
+    assert certificate.certified[[0, 2, 3, 4, 5]].all()
+
+
+@pytest.mark.parametrize("floor", [np.nan, np.inf, -1.0])
+def test_noise_floor_must_make_sense(solved, floor):
+    problem, solution = solved
+    with pytest.raises(InputError, match="finite number >= 0"):
+        lad.verify(problem.A, problem.B, replace(solution, noise_floor=np.full(6, floor)))

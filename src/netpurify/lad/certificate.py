@@ -35,7 +35,7 @@ _WILD = 100.0
 _VOUCHED = 1e-8
 """A component of a random null vector above this shows that the other rows would notice a change of this one."""
 _ONE = 1e-12
-"""A dual this close to the residual's sign is that sign: rounding of the dual must not be multiplied by a wild entry."""
+"""A dual this close to the residual's sign is that sign: its rounding must not be multiplied by a wild entry."""
 _BLOCK = 512
 
 _CLEAN, _RECOVERED, _OPTIMAL = int(Status.CLEAN), int(Status.RECOVERED), int(Status.OPTIMAL)
@@ -230,7 +230,7 @@ def _certify(
     seen = np.full(class_count, -1, np.int64)
     altered = np.empty(rows)
     for i in range(residual.shape[0]):
-        largest, misplaced, moved = 1.0, 0.0, 0.0
+        largest, misplaced, moved, finite = 1.0, 0.0, 0.0, True
         for j in range(rows):
             if erased[i, j]:
                 misplaced = max(misplaced, abs(projected[i, j]))
@@ -246,7 +246,8 @@ def _certify(
             moved = max(moved, abs(projected[i, j] - dual[i, j]))
             size = abs(residual[i, j])
             agreement = projected[i, j] * np.sign(residual[i, j])
-            missing = size * (1.0 - agreement) if agreement < 1.0 - _ONE else 0.0
+            missing = 0.0 if agreement >= 1.0 - _ONE else size * (1.0 - agreement)
+            finite &= size < np.inf and abs(agreement) < np.inf
             total += size
             live += classes[j] >= 0
             whole &= data[i, j] == np.rint(data[i, j])
@@ -272,7 +273,7 @@ def _certify(
         # they are: a gap of that size is the floor's, not the fit's.
         scale = min(total, _WILD * count * ordered[count // 4]) if count else 0.0
         proven = open_gap <= accuracy * scale + rounding and misplaced <= _INFEASIBLE
-        if not np.isfinite(gap[i] + moved):
+        if not finite:
             status[i] = _FAILED
         elif 0 < live <= rank and live_altered == 0:
             status[i] = _RANK_FULL

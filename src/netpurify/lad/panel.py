@@ -81,7 +81,7 @@ def solve_panel(
     """
     clock = Clock()
     count = data.shape[0]
-    start, work = _least_squares(design, data, floor, clip=clip)
+    start, work = _least_squares(design, data, floor, clip=clip and not design.full)
     stage = np.zeros(count, np.int8)
     clock.book("least squares")
     guess = work.data
@@ -98,6 +98,8 @@ def solve_panel(
         stage[left] = 2
         pivots = _walk(design, work, guess, left)
         settle(work, design, left)
+        if not clip:
+            _widen(design, data, start, work)
         clock.book("simplex")
         answer = _finish(design, data, start, work, accuracy)
         clock.book("prove")
@@ -126,7 +128,11 @@ def _solve_alone(
     part = solve_panel(rest, column[None, present], floor, accuracy=accuracy, identify=identify and identify_compiled)
     residual, dual = np.full((1, column.size), np.nan), np.zeros((1, column.size))
     residual[0, present], dual[0, present] = part.answer.residual[0], part.answer.dual[0]
-    answer = replace(part.answer, residual=residual, dual=dual)
+    status = part.answer.status
+    if rest.rank < design.rank:
+        # Some coefficients have lost all their rows: the fit may be the truth where there are rows, but not they.
+        status = np.where(status == Status.RECOVERED, Status.OPTIMAL, status).astype(np.int8)
+    answer = replace(part.answer, residual=residual, dual=dual, status=status)
     return replace(part, answer=answer, erased=np.array([np.count_nonzero(~present)]))
 
 
@@ -172,7 +178,8 @@ def _least_squares(
     _pull_in(columns, design.row_norms, float(np.median(design.row_norms)) if rows else 0.0, clip, typical)
     coordinates = columns @ design.basis
     residual = columns - coordinates @ design.basis.T
-    lowest = _ROUNDING * np.minimum(np.abs(columns).max(axis=1), _CLIP * typical)
+    largest = np.abs(columns).max(axis=1)
+    lowest = _ROUNDING * (largest if design.full else np.minimum(largest, _CLIP * typical))
     lowest[:count] = np.fmax(lowest[:count], floor)
     detectable = _DENSE * typical
     detectable[:count][~np.isnan(floor)] = 0.0
@@ -181,6 +188,13 @@ def _least_squares(
     work.state[clean] = PROVEN
     work.state[count:] = PROVEN
     return coordinates, work
+
+
+def _widen(design: Design, data: NDArray[np.float64], start: NDArray[np.float64], work: Polish) -> None:
+    """Raise the floors to the rounding of the largest values that are really fitted."""
+    fitted = ((start + work.coordinates) @ design.basis.T)[: data.shape[0], : design.live.size]
+    sizes = np.fmin(np.abs(data[:, design.live]), np.abs(fitted)).max(axis=1, initial=0.0)
+    work.floor[: data.shape[0]] = np.maximum(work.floor[: data.shape[0]], _ROUNDING * sizes)
 
 
 def _walk(design: Design, work: Polish, guess: NDArray[np.floating], left: NDArray[np.intp]) -> int:

@@ -356,7 +356,7 @@ def _judge(
                 scratch[kept] = abs(residual[i, j])
                 worst = max(worst, scratch[kept])
                 kept += 1
-        if not np.isfinite(worst):
+        if kept < rank or not np.isfinite(worst):
             state[i] = OPEN
             continue
         # The fit absorbs rank / kept of the noise in F; what it leaves says how large the noise was.

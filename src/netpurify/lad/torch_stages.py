@@ -107,7 +107,7 @@ class TorchStages:
             noise = 1.4826 * size.nanmedian(dim=1).values / (1.0 - rank / kept).clamp(min=0.01).sqrt()
             settled = (worst <= STANDS_OUT * noise) | ((worst <= NOISE_TAIL * noise) & (noise > 0.5 * columns.spread))
             cut = torch.where((columns.detectable > 0) & settled, NOISE_TAIL * noise, 0.0).maximum(columns.floor)
-            fits = worst <= cut
+            fits = (worst <= cut) & (kept >= rank)
             fitting = (~columns.erased & (residual.abs() <= cut[:, None])).sum(dim=1)
             grown = fits & (cut > columns.floor) & ~columns.fits & (fitting > kept + kept // 50)
             trimmed = (~fits & (noise <= 0.7 * columns.spread)) | grown
