@@ -109,7 +109,8 @@ def verify(A: ArrayLike | Design, B: ArrayLike, solution: Solution, *, accuracy:
             facts = _verify_block(design, columns[part], coefficients[part], dual[part], floor[part], accuracy)
             for name in names:
                 blocks[name].append(facts[name])
-    fields = {name: np.concatenate(parts) for name, parts in blocks.items()} | {"noise_floor": floor}
+    fields: dict[str, NDArray] = {name: np.concatenate(parts) for name, parts in blocks.items()}
+    fields["noise_floor"] = floor
     shape = np.shape(solution.noise_floor)
     return Certificate(**{name: fields[name].reshape(shape) for name in Certificate.__slots__})
 

@@ -151,25 +151,20 @@ def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
 
 
 def _refit(panel: Polish, design: Design, began: NDArray[np.bool_]) -> None:
-    """Fit once more through every row at the floor: rows pinned for the dual's sake fit as well as the others.
+    """Fit once more through every row at the floor where few were used: pinned rows fit as well as the others.
 
     With them the fit is better conditioned, and its rounding as small as the data allow.
     """
-    altered = np.abs(panel.residual) > panel.floor[:, None]
-    pinned = (panel.left_out & ~altered & ~panel.erased).any(axis=1)
-    chosen = np.flatnonzero(began & (panel.state == PROVEN) & pinned)
+    used = design.live.size - panel.left_out[:, : design.live.size].sum(axis=1)
+    chosen = np.flatnonzero(began & (panel.state == PROVEN) & (used < 1.5 * design.rank))
     if not chosen.size:
         return
     part = panel.take(chosen, design.width(chosen.size))
     part.state[: chosen.size] = ACTIVE
-    part.left_out[: chosen.size] = (altered | panel.erased)[chosen]
-    coordinates, _, loose, start = _solve(part, design, anchored=False, with_dual=False, with_witness=True)
-    free = np.abs(start - loose @ design.basis.T)
-    free[part.left_out] = np.inf
-    vouched = (free[:, : design.live.size] > VOUCHED).all(axis=1) & design.distinct
+    part.left_out[:] = (np.abs(part.residual) > part.floor[:, None]) | part.erased
+    coordinates = _solve(part, design, anchored=False, with_dual=False)[0]
     solved = np.flatnonzero(part.state == ACTIVE)
     panel.coordinates[chosen[solved]] = coordinates[solved]
-    panel.vouched[chosen[solved]] = vouched[solved]
 
 
 def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
@@ -184,7 +179,7 @@ def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
     _find_zeros(
         residual, part.erased, design.live.size, design.rank, part.floor, part.detectable, part.left_out, part.state
     )
-    coordinates = _solve(part, design, anchored=False, with_dual=False, with_witness=False)[0]
+    coordinates = _solve(part, design, anchored=False, with_dual=False)[0]
     residual = part.data - coordinates @ design.basis.T
     kept = np.where(part.left_out, 0.0, np.abs(residual))[:, : design.live.size].max(axis=1, initial=0.0)
     for i in np.flatnonzero(part.state == ACTIVE):
@@ -196,9 +191,7 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
     """Solve for the sets S as they are, then judge."""
     basis = design.basis
     active = panel.state == ACTIVE
-    coordinates, pull, loose, start = _solve(
-        panel, design, anchored=anchored, with_dual=with_dual, with_witness=with_dual
-    )
+    coordinates, pull, loose, start = _solve(panel, design, anchored=anchored, with_dual=with_dual)
     panel.coordinates[active] = coordinates[active]
     moved = pull @ basis.T if with_dual else np.zeros_like(panel.data)
     free = start - loose @ basis.T if with_dual else moved
@@ -210,11 +203,11 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
 
 
 def _solve(
-    panel: Polish, design: Design, *, anchored: bool, with_dual: bool, with_witness: bool
+    panel: Polish, design: Design, *, anchored: bool, with_dual: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Coordinates of primal and dual of the active columns; those without full rank in F are left open.
 
-    The witness is given by the coordinates and the start of a vector that lives on F, is orthogonal to the design, and
+    With the dual come the coordinates, and the start, of a vector that lives on F, is orthogonal to the design, and
     vanishes only on rows that no others vouch for.
     """
     basis, rows, rank = design.basis, design.live.size, design.rank
@@ -227,22 +220,22 @@ def _solve(
     start = np.where(small[:, None], orthogonal, irregular)
     if large.any():
         coordinates = np.where(panel.left_out, 0.0, panel.data) @ basis
-    if with_witness and large.any():
+    if with_dual and large.any():
         loose = np.where(panel.left_out, 0.0, irregular) @ basis
     if with_dual and (large.any() or anchored):
         pull = panel.target @ basis
     wanted = pull @ basis.T if anchored else panel.target
+    _solve_large(panel.left_out, large, basis, rank, rows, coordinates, pull, loose, panel.state)
+    if not small.any():
+        return coordinates, pull, loose, start
     outliers, forces, ties = np.zeros((3, *panel.data.shape))
     _solve_small(
-        panel.data, wanted, orthogonal, with_dual or with_witness, panel.left_out, small, basis, block, rank, rows,
+        panel.data, wanted, orthogonal, with_dual, panel.left_out, small, basis, block, rank, rows,
         outliers, forces, ties, panel.state,
     )  # fmt: skip
-    _solve_large(panel.left_out, large, basis, rank, rows, coordinates, pull, loose, panel.state)
-    if small.any():
-        coordinates[small] = ((panel.data - outliers) @ basis)[small]
-    if small.any() and with_dual:
+    coordinates[small] = ((panel.data - outliers) @ basis)[small]
+    if with_dual:
         pull[small] = ((forces + panel.target if anchored else forces) @ basis)[small]
-    if small.any() and with_witness:
         loose[small] = (ties @ basis)[small]
     return coordinates, pull, loose, start
 
@@ -261,7 +254,9 @@ def _suspect(estimated, sparse, guess, anchored, rows, rank, erased, left_out, a
             kept += not left_out[i, j]
             target[i, j] = np.sign(sparse[i, j]) if left_out[i, j] and not erased[i, j] else anchor[i, j]
         if kept < 1.1 * rank:
-            _trim(estimated[i], erased[i], rows, rank, 0.0, scratch, left_out[i], anchor[i], target[i])
+            _trim(estimated[i], erased[i], rows, rank, 0.0, False, scratch, left_out[i], anchor[i], target[i])
+        elif kept > 4 * rank and rows - kept > 4 * rank:
+            _trim(estimated[i], erased[i], rows, rank, np.inf, True, scratch, left_out[i], anchor[i], target[i])
 
 
 @njit(**JIT)
@@ -373,11 +368,11 @@ def _judge(
                 continue
             spread[i] = noise
             cut = max(floor[i], STANDS_OUT * noise)
-            _trim(residual[i], erased[i], rows, rank, cut, scratch, left_out[i], anchor[i], target[i])
+            _trim(residual[i], erased[i], rows, rank, cut, True, scratch, left_out[i], anchor[i], target[i])
             continue
         if cut > floor[i] and not fits[i] and _grow(residual[i], erased[i], rows, kept, cut):
             # F was chosen by its small residuals, which understates the noise: fit again through all that fit.
-            _trim(residual[i], erased[i], rows, rank, cut, scratch, left_out[i], anchor[i], target[i])
+            _trim(residual[i], erased[i], rows, rank, cut, False, scratch, left_out[i], anchor[i], target[i])
             spread[i] = noise
             continue
         if cut > floor[i] and not _bimodal(residual[i], erased[i], rows, cut, detectable[i], scratch):
@@ -388,7 +383,7 @@ def _judge(
             residual[i], erased[i], rows, cut, first, anchored, with_dual, left_out[i], anchor[i], target[i], dual[i]
         )
         if state[i] == PROVEN:
-            vouched[i] = distinct and _all_vouched(residual[i], erased[i], left_out[i], free[i], rows, cut)
+            vouched[i] = distinct and _all_vouched(left_out[i], free[i], rows)
             floor[i] = cut
         fits[i] = True
 
@@ -403,10 +398,10 @@ def _grow(residual, erased, rows, kept, cut):
 
 
 @njit(**JIT)
-def _all_vouched(residual, erased, left_out, free, rows, cut):
-    """Whether every row that fits was used and would be missed by the others."""
+def _all_vouched(left_out, free, rows):
+    """Whether the rows used vouch for one another; then they also vouch for any other row that fits."""
     for j in range(rows):
-        if not erased[j] and abs(residual[j]) <= cut and (left_out[j] or abs(free[j]) < VOUCHED):
+        if not left_out[j] and abs(free[j]) < VOUCHED:
             return False
     return True
 
@@ -440,18 +435,22 @@ def _find_zeros(residual, erased, rows, rank, floor, detectable, left_out, state
 
 
 @njit(**JIT)
-def _trim(residual, erased, rows, rank, cut, scratch, left_out, anchor, target):
-    """Leave out what stands out, but keep at least 1.25 rank rows."""
-    least = min(rows, int(1.25 * rank) + 1)
-    available = 0
-    kept = 0
+def _trim(residual, erased, rows, rank, cut, capped, scratch, left_out, anchor, target):
+    """Leave out what stands out, but keep at least 1.25 rank rows.
+
+    ``capped`` keeps no more than 4 rank rows where that makes the next factorisation cheaper.
+    """
+    available, kept = 0, 0
     for j in range(rows):
         if not erased[j]:
             scratch[available] = abs(residual[j])
             kept += scratch[available] <= cut
             available += 1
+    least, most = int(1.25 * rank) + 1, 4 * rank + 1
     if kept < least:
         cut = kth_smallest(scratch, available, min(least, available) - 1)
+    elif capped and kept > most and (rows - kept > most or cut == np.inf):
+        cut = kth_smallest(scratch, available, most - 1)
     for j in range(rows):
         out = erased[j] or abs(residual[j]) > cut
         left_out[j] = out
