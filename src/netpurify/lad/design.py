@@ -169,7 +169,7 @@ class Design:
 
     @cached_property
     def complement(self) -> NDArray[np.float64] | None:
-        """The projector I - basis basis' on what the columns do not span; ``None`` where it would be too large or of little use."""
+        """The projector I - basis basis' on what the columns do not span; ``None`` where too large or of little use."""
         size = self.live.size
         if size * size * 8 > _COMPLEMENT_BYTES or size > 8 * self.rank:
             return None

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from netpurify.lad.design import Design
 from netpurify.lad.identify import THRESHOLD, Estimate
 from netpurify.lad.lapack import JIT, cholesky, cholesky_solve, gram
+from netpurify.lad.tolerance import tolerance
 
 ACTIVE, PROVEN, OPEN = 0, 1, 2
 """Where a column stands: still being worked on; proven; or in need of another stage."""
 
-ROUNDS = 10
+ROUNDS, ROUNDS_TO_FIT = 10, 3
+"""At most so many rounds, and so many until F fits; more identification is cheaper than more trimming."""
 STANDS_OUT = 3.5
 NOISE_TAIL = 20.0
 """In robust standard deviations: what is trimmed on the way, and what no rounding noise reaches at the end."""
@@ -118,8 +120,12 @@ class Polish:
 
 def suspect(panel: Polish, design: Design, estimate: Estimate, *, anchored: bool) -> None:
     """Begin anew for the columns not yet proven: leave out what ``estimate`` takes for outliers."""
+    # With half the outliers that can be tolerated a column is hard: worth more identification before a factorisation,
+    # unless that is a small one.
+    rows, rank = design.live.size, design.rank
+    hard = np.inf if anchored else max(0.5 * tolerance(rows, rank) * rows, 0.5 * rank)
     _suspect(
-        estimate.residual, estimate.sparse, estimate.dual, anchored, design.live.size, design.rank,
+        hard, estimate.residual, estimate.sparse, estimate.dual, anchored, rows, rank,
         panel.erased, panel.left_out, panel.anchor, panel.target, panel.spread, panel.fits, panel.state,
     )  # fmt: skip
 
@@ -144,6 +150,8 @@ def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
             break
         # Before the first trim the fit is hardly ever exact, so its dual would prove nothing.
         _round(part, design, anchored=anchored, with_dual=anchored or number > 0)
+        if number + 1 >= ROUNDS_TO_FIT:
+            part.state[(part.state == ACTIVE) & ~part.fits] = OPEN
     part.state[part.state == ACTIVE] = OPEN
     if part is not panel:
         panel.put(columns, part)
@@ -241,7 +249,9 @@ def _solve(
 
 
 @njit(**JIT)
-def _suspect(estimated, sparse, guess, anchored, rows, rank, erased, left_out, anchor, target, spread, fits, state):
+def _suspect(
+    hard, estimated, sparse, guess, anchored, rows, rank, erased, left_out, anchor, target, spread, fits, state
+):
     scratch = np.empty(rows)
     for i in range(state.size):
         if state[i] == PROVEN:
@@ -253,7 +263,9 @@ def _suspect(estimated, sparse, guess, anchored, rows, rank, erased, left_out, a
             left_out[i, j] = erased[i, j] or sparse[i, j] != 0.0
             kept += not left_out[i, j]
             target[i, j] = np.sign(sparse[i, j]) if left_out[i, j] and not erased[i, j] else anchor[i, j]
-        if kept < 1.1 * rank:
+        if rows - kept > hard:
+            state[i] = OPEN
+        elif kept < 1.1 * rank:
             _trim(estimated[i], erased[i], rows, rank, 0.0, False, scratch, left_out[i], anchor[i], target[i])
         elif kept > 4 * rank and rows - kept > 4 * rank:
             _trim(estimated[i], erased[i], rows, rank, np.inf, True, scratch, left_out[i], anchor[i], target[i])
@@ -371,8 +383,8 @@ def _judge(
             _trim(residual[i], erased[i], rows, rank, cut, True, scratch, left_out[i], anchor[i], target[i])
             continue
         if cut > floor[i] and not fits[i] and _grow(residual[i], erased[i], rows, kept, cut):
-            # F was chosen by its small residuals, which understates the noise: fit again through all that fit.
-            _trim(residual[i], erased[i], rows, rank, cut, False, scratch, left_out[i], anchor[i], target[i])
+            # F was chosen by its small residuals, which understates the noise: fit again through all that may fit.
+            _trim(residual[i], erased[i], rows, rank, 4.0 * cut, False, scratch, left_out[i], anchor[i], target[i])
             spread[i] = noise
             continue
         if cut > floor[i] and not _bimodal(residual[i], erased[i], rows, cut, detectable[i], scratch):
@@ -400,10 +412,10 @@ def _grow(residual, erased, rows, kept, cut):
 @njit(**JIT)
 def _all_vouched(left_out, free, rows):
     """Whether the rows used vouch for one another; then they also vouch for any other row that fits."""
+    vouched = True
     for j in range(rows):
-        if not left_out[j] and abs(free[j]) < VOUCHED:
-            return False
-    return True
+        vouched &= left_out[j] or abs(free[j]) > VOUCHED
+    return vouched
 
 
 @njit(**JIT)

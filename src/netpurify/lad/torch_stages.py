@@ -155,7 +155,7 @@ class TorchStages:
         trim, anew, pin = (case[:, None] for case in cases)
         enough = min(residual.shape[1], int(1.25 * self.basis.shape[1]) + 1)
         size = torch.where(columns.erased, torch.inf, residual.abs())
-        stands_out = torch.where(grown, cut, torch.maximum(columns.floor, STANDS_OUT * noise))
+        stands_out = torch.where(grown, 4.0 * cut, torch.maximum(columns.floor, STANDS_OUT * noise))
         cutoff = stands_out[:, None].maximum(size.kthvalue(enough, dim=1, keepdim=True).values)
         altered = size > cut[:, None]
         pinned = columns.anchor.abs() > PINNED
