@@ -182,9 +182,9 @@ def certify(
     erased = np.isnan(data)
     projected = np.where(erased, 0.0, dual)
     live = np.zeros((count, design.basis.shape[0]))
-    live[:, : design.live.size] = projected[:, design.live]
+    live[:, : design.live.size] = projected[:, design.place]
     live -= (live @ design.basis) @ design.basis.T
-    projected[:, design.live] = live[:, : design.live.size]
+    projected[:, design.place] = live[:, : design.live.size]
     row_class = np.full(rows, -1, np.intp)
     row_class[: design.fan_in] = design.row_class
     facts = {

@@ -141,6 +141,11 @@ class Design:
         return self.matrix.shape[1]
 
     @property
+    def place(self) -> slice | NDArray[np.intp]:
+        """Where the live rows stand among all rows, as an index: a slice, which copies nothing, if none is dead."""
+        return slice(0, self.live.size) if self.live.size == self.fan_in else self.live
+
+    @property
     def full(self) -> bool:
         """Whether the columns span every live direction, so that nothing can be told apart."""
         return self.rank >= self.live.size

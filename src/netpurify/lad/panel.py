@@ -171,7 +171,7 @@ def _least_squares(
     count, rows = data.shape[0], design.live.size
     width = design.width(count)
     columns = np.zeros((width, design.basis.shape[0]))
-    columns[:count, :rows] = data[:, design.live]
+    columns[:count, :rows] = data[:, design.place]
     erased = np.isnan(columns)
     columns[erased] = 0.0
     typical = np.zeros(width)
@@ -214,12 +214,14 @@ def _finish(
     design: Design, data: NDArray[np.float64], start: NDArray[np.float64], work: Polish, accuracy: float
 ) -> Answer:
     """From coordinates in the basis to coefficients, residuals, duals, status and floors, proven on the data given."""
-    (count, rows), live = data.shape, design.live
+    (count, rows), live = data.shape, design.live.size
     # Padded like every product, so that a column's bits do not depend on its neighbours; padding counts as erased.
     padded_data = np.full((start.shape[0], design.independent.shape[0]), np.nan)
     padded_data[:count, :rows] = data
-    dual = np.sign(np.nan_to_num(padded_data))  # right for dead rows: their residual is the datum itself
-    dual[:, live] = work.dual[:, : live.size]
+    dual = np.zeros_like(padded_data)
+    if live < rows:
+        dual = np.sign(np.nan_to_num(padded_data))  # right for dead rows: their residual is the datum itself
+    dual[:, design.place] = work.dual[:, :live]
     independent = _to_coefficients(design, start + work.coordinates)
     residual, dual, facts = certify(
         design, design.independent, padded_data, independent, dual, work.floor, accuracy=accuracy
@@ -239,7 +241,7 @@ def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArra
     if design.condition > 1e6:
         # The inverse of an ill-conditioned triangle loses digits that one step of refinement brings back.
         missing = np.zeros((coordinates.shape[0], design.basis.shape[0]))
-        missing[:, : design.live.size] = (coefficients @ design.independent.T)[:, design.live]
+        missing[:, : design.live.size] = (coefficients @ design.independent.T)[:, design.place]
         coefficients += ((coordinates @ design.basis.T - missing) @ design.basis) @ design.to_coefficients.T
     return coefficients
 

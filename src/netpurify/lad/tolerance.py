@@ -1,6 +1,7 @@
 """How many altered rows L1 regression survives, for a generic design."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -28,7 +29,8 @@ def tolerance(fan_in: int, rank: int) -> float:
         eps = _share(t)
         return eps * (1 + t * t) + (1 - eps) * 2 * ((1 + t * t) * ndtr(-t) - t * density) - share
 
-    return float(_share(brentq(excess, 1e-6, 30.0)))
+    root: Any = brentq(excess, 1e-6, 30.0)
+    return float(_share(root))
 
 
 def _share(t: float) -> float:
