@@ -106,7 +106,7 @@ def test_bits_do_not_depend_on_blocks(mixed, size):
         assert joined.tobytes() == np.ascontiguousarray(getattr(whole, name)).tobytes()
 
 
-@pytest.mark.parametrize("shape", [(37, 11), (392, 198), (500, 60)])
+@pytest.mark.parametrize("shape", [(37, 11), (60, 35), (100, 25), (150, 30), (200, 12), (392, 198), (500, 60)])
 def test_bits_hold_for_ragged_sizes(shape):
     problem = planted(*shape, 140, 0.1, seed=202)
     order = np.random.default_rng(203).permutation(140)

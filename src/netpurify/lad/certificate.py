@@ -7,39 +7,24 @@ bound holds even for a wrong one; the gap between objective and bound is all tha
 A minimum is the truth when the rows that fit it vouch for one another: more zero residuals than the rank, and no row
 among them that could take any value without the others noticing (leverage 1 within the rows that fit).
 
-Nothing of the solver is used here, and only this module may call an answer optimal or recovered.
+Nothing of the solver is used here, and only this module and ``proof`` may call an answer optimal or recovered.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
 from netpurify.lad.blas import one_thread
 from netpurify.lad.design import Design
-from netpurify.lad.lapack import JIT, cholesky, cholesky_inverse_trace, cholesky_solve, gram
+from netpurify.lad.proof import certify, demote_unvouched, strictly_inside
 from netpurify.lad.solution import Solution
-from netpurify.lad.status import Status, certified
+from netpurify.lad.status import certified
 
 ACCURACY = 1e-9
-_INFEASIBLE = 1e-9
-"""How far a dual may be from A'y = 0 when some rows are erased and it cannot be projected."""
-_CHANCE = 3.0
-"""Accidental zeros are expected in the number that the floor's width gives; this many times that do not count."""
-_ROUNDING = 64 * np.finfo(np.float64).eps
-_WILD = 100.0
-"""The objective counts up to this many times what it would be if all alterations were small ones."""
-_VOUCHED = 1e-8
-"""A component of a random null vector above this shows that the other rows would notice a change of this one."""
-_ONE = 1e-12
-"""A dual this close to the residual's sign is that sign: its rounding must not be multiplied by a wild entry."""
 _BLOCK = 512
-
-_CLEAN, _RECOVERED, _OPTIMAL = int(Status.CLEAN), int(Status.RECOVERED), int(Status.OPTIMAL)
-_WITHIN_GAP, _RANK_FULL, _FAILED = int(Status.WITHIN_GAP), int(Status.RANK_FULL), int(Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,228 +135,5 @@ def _verify_block(
     inside = np.ascontiguousarray(np.where(np.isnan(data), 1.0, projected)[:, design.live])
     unique = np.zeros(data.shape[0], np.bool_)
     stability = np.full(data.shape[0], np.inf)
-    _strictly_inside(design.compact, inside, certified(facts["status"]), unique, stability)
+    strictly_inside(design.compact, inside, certified(facts["status"]), unique, stability)
     return facts | {"unique": unique, "stability": stability}
-
-
-def certify(
-    design: Design,
-    matrix: NDArray[np.float64],
-    data: NDArray[np.float64],
-    coefficients: NDArray[np.float64],
-    dual: NDArray[np.float64],
-    floor: NDArray[np.float64],
-    *,
-    accuracy: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray]]:
-    """Residuals and projected duals [p, k], and the fields of ``Certificate`` that need matrix products only.
-
-    ``RECOVERED`` is provisional: ``demote_unvouched`` must have looked at it.
-
-    Args:
-        design: The design.
-        matrix: Its columns [k, q], or ones that span the same.
-        data: Right-hand sides, [p, >= k]; NaN where erased and beyond k.
-        coefficients: [p, q].
-        dual: [p, >= k].
-        floor: Residuals up to this are zero, [p].
-        accuracy: Largest relative gap that counts as proven.
-    """
-    count, rows = data.shape
-    fitted = coefficients @ matrix.T
-    erased = np.isnan(data)
-    projected = np.where(erased, 0.0, dual)
-    live = np.zeros((count, design.basis.shape[0]))
-    live[:, : design.live.size] = projected[:, design.place]
-    live -= (live @ design.basis) @ design.basis.T
-    projected[:, design.place] = live[:, : design.live.size]
-    row_class = np.full(rows, -1, np.intp)
-    row_class[: design.fan_in] = design.row_class
-    facts = {
-        "status": np.empty(count, np.int8),
-        "objective": np.empty(count),
-        "lower_bound": np.empty(count),
-        "gap": np.empty(count),
-        "infeasibility": np.empty(count),
-        "zeros": np.empty(count, np.int64),
-        "surplus": np.empty(count, np.int64),
-    }
-    residual = data - fitted
-    _certify(
-        data, fitted, residual, erased, dual, projected, floor, row_class, int(row_class.max(initial=-1)) + 1,
-        design.rank, design.integral, accuracy, *facts.values(),
-    )  # fmt: skip
-    return residual, projected, facts
-
-
-def demote_unvouched(
-    design: Design,
-    residual: NDArray[np.float64],
-    floor: NDArray[np.float64],
-    vouched: NDArray[np.bool_],
-    facts: dict[str, NDArray],
-) -> None:
-    """Take back ``RECOVERED`` where a row that fits is vouched for by no other; ``vouched`` columns were seen to."""
-    doubtful = np.flatnonzero((facts["status"] == _RECOVERED) & ~vouched)
-    if not doubtful.size:
-        return
-    live = residual[np.ix_(doubtful, design.live)]
-    good = np.zeros(doubtful.size, np.bool_)
-    _vouch(design.compact, design.row_class[design.live], live, floor[doubtful], design.witness[0], good)
-    facts["status"][doubtful[~good]] = _OPTIMAL
-    facts["surplus"][doubtful[~good]] = 0
-
-
-@njit(**JIT)
-def _certify(
-    data, fitted, residual, erased, dual, projected, floor, classes, class_count, rank, integral, accuracy,
-    status, objective, lower_bound, gap, infeasibility, zeros, surplus,
-):  # fmt: skip
-    rows = residual.shape[1]
-    seen = np.full(class_count, -1, np.int64)
-    altered = np.empty(rows)
-    for i in range(residual.shape[0]):
-        largest, misplaced, moved, finite = 1.0, 0.0, 0.0, True
-        for j in range(rows):
-            if erased[i, j]:
-                misplaced = max(misplaced, abs(projected[i, j]))
-                projected[i, j] = 0.0
-            largest = max(largest, abs(projected[i, j]))
-        total, floor_gap, open_gap, rounding = 0.0, 0.0, 0.0, 0.0
-        count, present, distinct, live, live_altered, whole = 0, 0, 0, 0, 0, integral
-        for j in range(rows):
-            if erased[i, j]:
-                continue
-            present += 1
-            projected[i, j] /= largest
-            moved = max(moved, abs(projected[i, j] - dual[i, j]))
-            size = abs(residual[i, j])
-            agreement = projected[i, j] * np.sign(residual[i, j])
-            missing = 0.0 if agreement >= 1.0 - _ONE else size * (1.0 - agreement)
-            finite &= size < np.inf and abs(agreement) < np.inf
-            total += size
-            live += classes[j] >= 0
-            whole &= data[i, j] == np.rint(data[i, j])
-            rounding += _ROUNDING * min(abs(data[i, j]), abs(fitted[i, j]))
-            if size > floor[i]:
-                altered[count] = size
-                count += 1
-                live_altered += classes[j] >= 0
-                open_gap += missing
-                continue
-            floor_gap += missing
-            if classes[j] >= 0 and seen[classes[j]] != i:
-                seen[classes[j]] = i
-                distinct += 1
-        ordered = np.sort(altered[:count])
-        objective[i] = total
-        gap[i] = max(open_gap + floor_gap, 0.0)
-        lower_bound[i] = total - gap[i]
-        infeasibility[i] = max(moved, misplaced)
-        zeros[i] = present - count
-        surplus[i] = max(0, distinct - rank - _accidents(ordered, floor[i], present - rank, whole))
-        # A few wild entries must not make every gap look small. And within the noise floor the data are what we say
-        # they are: a gap of that size is the floor's, not the fit's.
-        scale = min(total, _WILD * count * ordered[count // 4]) if count else 0.0
-        proven = open_gap <= accuracy * scale + rounding and misplaced <= _INFEASIBLE
-        if not finite:
-            status[i] = _FAILED
-        elif 0 < live <= rank and live_altered == 0:
-            status[i] = _RANK_FULL
-        elif count == 0:
-            status[i] = _CLEAN
-        elif not proven:
-            status[i] = _WITHIN_GAP
-        else:
-            status[i] = _RECOVERED if surplus[i] > 0 else _OPTIMAL
-
-
-@njit(**JIT)
-def _accidents(altered, floor, rows, whole):
-    """How many zeros beyond the rank may be accidents, given the sizes of the other residuals in ascending order.
-
-    As many as the most frequent of them, if it occurs more than once: twice that and a margin for ``whole`` numbers,
-    whose zeros are as cheap as any tie. And as many as a wide floor catches.
-    """
-    if altered.size == 0:
-        return 0
-    most, run = 1, 1
-    for j in range(1, altered.size):
-        run = run + 1 if altered[j] - altered[j - 1] <= max(floor, 1e-12 * altered[j]) else 1
-        most = max(most, run)
-    ties = most if most > 1 else 0
-    if whole:
-        ties = int(2 * most + 4 * np.sqrt(most))
-    return ties + int(_CHANCE * rows * floor / altered[altered.size // 2])
-
-
-@njit(**JIT)
-def _vouch(basis, classes, residual, floor, irregular, good):
-    """Whether each row that fits would be missed by the others, one row for each class of multiples."""
-    rows, rank = basis.shape
-    seen = np.full(rows, -1, np.int64)
-    picked, rest = np.empty((rows, rank)), np.empty((rows, rank))
-    index = np.empty(rows, np.int64)
-    square = np.empty((rank, rank))
-    for i in range(residual.shape[0]):
-        count = 0
-        for j in range(rows):
-            if abs(residual[i, j]) <= floor[i] and seen[classes[j]] != i:
-                seen[classes[j]] = i
-                picked[count] = basis[j]
-                index[count] = j
-                count += 1
-        if count <= rank:
-            continue
-        if rank == 0:
-            good[i] = True
-            continue
-        fits = picked[:count]
-        if 2 * count > rows:  # the rows that do not fit, or are copies, are fewer: I - their Gram matrix is the same
-            a, others = 0, 0
-            for j in range(rows):
-                if a < count and index[a] == j:
-                    a += 1
-                    continue
-                rest[others] = basis[j]
-                others += 1
-            square[:] = np.eye(rank)
-            gram(rest[:others], square, -1.0, 1.0, True)
-        else:
-            gram(fits, square, 1.0, 0.0, True)
-        if not cholesky(square):
-            continue
-        pull = np.zeros((1, rank))
-        for a in range(count):
-            pull[0] += irregular[index[a]] * fits[a]
-        cholesky_solve(square, pull)
-        free = fits @ pull[0]
-        good[i] = True
-        for a in range(count):
-            good[i] &= abs(irregular[index[a]] - free[a]) > _VOUCHED
-
-
-@njit(**JIT)
-def _strictly_inside(basis, dual, proven, unique, stability):
-    """Uniqueness and stability from the rows whose dual lies strictly inside the box."""
-    rows, rank = basis.shape
-    weighted = np.empty((rows, rank))
-    square = np.zeros((rank, rank))
-    for i in range(dual.shape[0]):
-        count = 0
-        for j in range(rows):
-            room = 1.0 - abs(dual[i, j])
-            if room > 1e-10:
-                weighted[count] = room * basis[j]
-                count += 1
-        if not proven[i] or count < rank:
-            continue
-        if rank == 0:
-            unique[i], stability[i] = True, 0.0
-            continue
-        gram(weighted[:count], square, 1.0, 0.0, True)
-        if not cholesky(square):
-            continue
-        # trace(G^-1) >= 1 / smin^2: a bound that needs no eigenvalues, at most sqrt(rank) too cautious.
-        unique[i] = True
-        stability[i] = 2.0 * np.sqrt(cholesky_inverse_trace(square))

@@ -19,7 +19,8 @@ BLAS kernels treat the ragged edge of a matrix with other instructions than its 
 column's result does not depend on where in a panel the column stands, which is what makes answers bit-equal
 for any order and grouping of the columns.
 """
-_SMALL_PRODUCT = 1 << 21
+_SMALL_PRODUCT = 900_000
+"""Products with fewer multiplications than this take BLAS's small-matrix kernels; with twice as many, none does."""
 _COMPLEMENT_BYTES = 256 << 20
 _SMALLEST, _LARGEST = 1e-150, 1e150
 
@@ -202,9 +203,11 @@ class Design:
     def width(self, columns: int) -> int:
         """How many columns to work on together, for ``columns`` columns: at most a panel, the rest is idle.
 
-        Whole tiles, and never so few that BLAS would turn to its small-matrix kernels, which add in another order.
+        Whole tiles, and never so few that BLAS would turn from its ordinary to its small-matrix kernels, which add in
+        another order; designs so small that a whole panel takes the small kernels may be cut to 64.
         """
-        least = -(-_SMALL_PRODUCT // self.basis.size)
+        small = self.panel * self.basis.size < _SMALL_PRODUCT
+        least = 64 if small else -(-2 * _SMALL_PRODUCT // self.basis.size)
         return min(self.panel, max(padded(columns), padded(least)))
 
 

@@ -7,12 +7,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from netpurify.lad.certificate import certify, demote_unvouched
 from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
 from netpurify.lad.identify import Estimate, iterate, schedule
+from netpurify.lad.judge import OPEN, PROVEN
 from netpurify.lad.lapack import JIT
-from netpurify.lad.polish import OPEN, PROVEN, Polish, kth_smallest, polish, settle, suspect
+from netpurify.lad.order import kth_smallest
+from netpurify.lad.polish import Polish, polish, settle, suspect
+from netpurify.lad.proof import certify, demote_unvouched
 from netpurify.lad.simplex import walk
 from netpurify.lad.status import Status
 

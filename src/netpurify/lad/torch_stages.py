@@ -15,8 +15,9 @@ from torch import Tensor
 from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
 from netpurify.lad.identify import RELAXATION, THRESHOLD, schedule
+from netpurify.lad.judge import BIMODAL, NOISE_TAIL, PINNED, PROVEN, STANDS_OUT
 from netpurify.lad.lapack import SMALLEST_DIAGONAL
-from netpurify.lad.polish import BIMODAL, NOISE_TAIL, PINNED, PROVEN, ROUNDS, STANDS_OUT, Polish
+from netpurify.lad.polish import ROUNDS, Polish
 
 _GRAM_BYTES = 256 << 20
 
