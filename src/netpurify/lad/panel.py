@@ -205,7 +205,7 @@ def _walk(design: Design, work: Polish, guess: NDArray[np.floating], left: NDArr
     for i in left:
         pivots += int(
             walk(
-                design.compact, work.data[i], guess[i].astype(np.float64), work.erased[i], 40 * design.rank + 2000,
+                design.compact, work.data[i], guess[i].astype(np.float64), work.erased[i], 20 * design.rank + 1000,
                 work.coordinates[i], work.dual[i],
             )
         )  # fmt: skip

@@ -41,11 +41,11 @@ def solve(
     """Minimises |B - A U|_1 column by column, exactly, with a proof for every column.
 
     Choose this for many least-absolute-deviations regressions on one design, above all when most rows fit exactly and
-    some are far off: each column then costs about as much as 40 products of A with a vector. Columns beyond the
-    limit of recovery are finished by a simplex walk and cost about ten times as much.
+    some are far off. Columns beyond the limit of recovery are finished by a simplex walk and cost ten times as much.
 
-    Working memory, besides B and the answer: about 250 panels' worth of bytes per row and thread (``benchmarks/lad.py``
-    measures it), plus 8 k^2 bytes of projector up to 256 MB; ``stream`` bounds the answer too.
+    Working memory, besides B and the answer: some 30 float64 arrays of a panel (128 columns, 256 if k <= 256) by k rows
+    for each thread, and the design's basis and projector (8 k^2 bytes, none beyond 256 MB); ``benchmarks/lad.py``
+    measures it, ``stream`` bounds the answer too. The panel is not an option: fixed, it makes bits repeatable.
 
     Compiled answers do not depend, to the bit, on the number of threads, nor on which columns are solved together or in
     which order; through torch they agree to rounding.
@@ -226,7 +226,7 @@ def _plan(
     if threads is not None and threads < 1:
         raise InputError(f"threads must be at least 1, or None for all cores; got {threads}")
     if backend == "auto":
-        backend = "compiled" if device.type == "cpu" else "torch"
+        backend = "compiled" if device.type in ("cpu", "mps") else "torch"  # mps has no float64
     identify: Identify | None = None
     if method == "auto":
         identify = TorchStages.prepare(design, device) if backend == "torch" else identify_compiled
