@@ -22,7 +22,7 @@ RELAXATION = np.float32(1.7)
 
 def schedule(rows: int, rank: int) -> tuple[int, ...]:
     """Steps before each attempt to polish: fewer at first where more rows than the rank make it easy."""
-    return min(max(4 + 16 * rank // rows, 6), 14), 24, 120
+    return min(max(4 + 48 * rank * rank // (rows * rows), 6), 16), 24, 120
 
 
 @dataclass(frozen=True, slots=True)

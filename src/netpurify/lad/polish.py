@@ -142,8 +142,9 @@ def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
             columns, part = active, panel.take(active, width)
         if not active.size:
             break
-        # Before the first trim the fit is hardly ever exact, so its dual would prove nothing.
-        _round(part, design, anchored=anchored, with_dual=anchored or number > 0)
+        # Before the first trim the fit is seldom exact, so its dual would prove nothing; small ones cost nothing.
+        with_dual = anchored or number > 0 or design.live.size <= 256
+        _round(part, design, anchored=anchored, with_dual=with_dual)
         if number + 1 >= ROUNDS_TO_FIT:
             part.state[(part.state == ACTIVE) & ~part.fits] = OPEN
     part.state[part.state == ACTIVE] = OPEN
