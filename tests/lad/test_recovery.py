@@ -126,3 +126,17 @@ def test_flipped_exponent_bits_are_found():
     assert (solution.status == Status.RECOVERED).all()
     assert np.abs(solution.coefficients - problem.truth).max() < 1e-6
     assert np.array_equal((solution.residual != 0) & ~np.isnan(B), hit & ~np.isnan(B))
+
+
+@pytest.mark.parametrize(("of_design", "of_data"), [(1, 1), (1, 0.1), (0.1, 1), (0.5, 0.5), (1, 1 / 255)])
+def test_numbers_on_a_grid_are_not_recovered_by_accident(of_design, of_data):
+    rng = np.random.default_rng(408)
+    A, B = rng.integers(0, 2, (40, 5)) * of_design, rng.integers(0, 2, (40, 200)) * of_data
+    assert not (lad.solve(A, B).status == Status.RECOVERED).any()
+
+
+def test_dense_noise_is_not_rounding_because_alterations_are_larger_still():
+    rng = np.random.default_rng(409)
+    problem = planted(200, 20, 40, 0.1, seed=409, scale=1e4)
+    solution = lad.solve(problem.A, problem.B + 1e-2 * rng.standard_normal(problem.B.shape))
+    assert not (solution.status == Status.RECOVERED).any()

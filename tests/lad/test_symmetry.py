@@ -119,3 +119,15 @@ def test_bits_hold_for_ragged_sizes(shape):
 def test_a_prepared_design_changes_nothing():
     problem = PROBLEMS["at_the_limit"]
     assert bits(lad.solve(lad.Design.prepare(problem.A), problem.B)) == bits(lad.solve(problem.A, problem.B))
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+@pytest.mark.parametrize("scale", [1e-14, 1e-8, 1e5, 1e10])
+def test_ties_are_broken_at_any_scale(scale, backend):
+    rng = np.random.default_rng(204)
+    A = np.eye(20)[rng.integers(0, 20, 100)]
+    B = A @ rng.standard_normal((20, 60)) + (rng.random((100, 60)) < 0.5) * rng.normal(1, 1, (100, 60))
+    plain, scaled = lad.solve(A, B, backend=backend), lad.solve(A, scale * B, backend=backend)
+    assert plain.certified.all()
+    assert scaled.certified.all()
+    assert scaled.statistics.pivots < 3 * plain.statistics.pivots + 60

@@ -183,3 +183,14 @@ def test_noise_floor_must_make_sense(solved, floor):
     problem, solution = solved
     with pytest.raises(InputError, match="finite number >= 0"):
         lad.verify(problem.A, problem.B, replace(solution, noise_floor=np.full(6, floor)))
+
+
+def test_one_large_row_does_not_pay_for_the_others():
+    rng = np.random.default_rng(106)
+    A = rng.standard_normal((60, 3))
+    A[0] *= 1e14
+    b = A @ rng.standard_normal(3)
+    b[1:15] += rng.normal(1, 1, 14)
+    best = lad.solve(A, b, noise_floor=0.0)
+    across = np.linalg.svd(A[:1])[2][1]
+    assert not lad.verify(A, b, replace(best, coefficients=best.coefficients + 0.01 * across)).certified

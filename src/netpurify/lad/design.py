@@ -48,7 +48,7 @@ class Design:
             shape [padded(rank), padded(rank)].
         row_norms: Euclidean norm of each live row after scaling the columns to unit norm.
         row_class: For each row, the number of its class of rows that are multiples of one another; -1 for dead rows.
-        integral: Whether every entry is a whole number, so that zero residuals can be mere ties.
+        integral: Whether every entry is a whole multiple of the smallest, so that zero residuals can be mere ties.
         condition: Estimated condition number of the independent columns, scaled to unit norm.
     """
 
@@ -127,7 +127,7 @@ class Design:
             to_coefficients=to_coefficients,
             row_norms=np.linalg.norm(scaled, axis=1),
             row_class=row_class,
-            integral=bool((matrix == np.rint(matrix)).all()),
+            integral=_on_a_grid(matrix),
             condition=condition,
         )
 
@@ -215,6 +215,13 @@ def _pad(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     wide = np.zeros((padded(matrix.shape[0]), padded(matrix.shape[1])))
     wide[: matrix.shape[0], : matrix.shape[1]] = matrix
     return wide
+
+
+def _on_a_grid(matrix: NDArray[np.float64]) -> bool:
+    """Whether all entries are small whole multiples of the smallest of them."""
+    sizes = np.abs(matrix)
+    steps = sizes / sizes[sizes > 0.0].min(initial=np.inf)
+    return bool((steps < 1e6).all() and (np.abs(steps - np.rint(steps)) < 1e-9).all())
 
 
 def _column_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -134,13 +134,13 @@ def _grow(residual, erased, rows, kept, cut):
 
 @njit(**JIT)
 def _bimodal(residual, erased, rows, cut, detectable, scratch):
-    """Whether a detected floor is far below the typical alteration or, if there is none, below what is detectable."""
+    """Whether a detected floor is below what is detectable, and far below the typical alteration if there is any."""
     count = 0
     for j in range(rows):
         if not erased[j] and abs(residual[j]) > cut:
             scratch[count] = abs(residual[j])
             count += 1
-    return cut <= (BIMODAL * kth_smallest(scratch, count, count // 2) if count else detectable)
+    return cut <= detectable and (count == 0 or cut <= BIMODAL * kth_smallest(scratch, count, count // 2))
 
 
 @njit(**JIT)
@@ -203,7 +203,7 @@ def find_zeros(residual, erased, rows, rank, floor, detectable, left_out, state)
         for j in range(rank, count - 1):
             limit = 30.0 * floor[i]
             if detectable[i] > 0.0 and j - rank >= 5 + rank // 20:  # fewer could lie this low by chance
-                limit = max(limit, BIMODAL * ordered[(j + 1 + count) // 2])
+                limit = max(limit, min(BIMODAL * ordered[(j + 1 + count) // 2], detectable[i]))
             gap = ordered[j + 1] / max(ordered[j], floor[i])
             if ordered[j] <= limit and gap > widest:
                 zeros, widest = j + 1, gap

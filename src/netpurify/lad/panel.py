@@ -24,7 +24,7 @@ _SAMPLE = 128
 """Rows that are enough to tell the typical size of a column."""
 _ROUNDING = 32.0 * np.finfo(np.float64).eps
 """Residuals up to this share of the largest (clipped) datum are zero whatever the caller says."""
-_DENSE = 1e-5
+_DENSE = 1e-4
 """Dense noise up to this share of the typical datum may be taken for rounding."""
 
 
@@ -58,7 +58,7 @@ class PanelAnswer:
         return replace(self, spent=spent, pivots=self.pivots + part.pivots)
 
 
-Identify = Callable[[Polish, Design, Clock], NDArray[np.floating]]
+Identify = Callable[[Polish, Design, Clock], NDArray[np.float64]]
 """Work on the columns of a panel that are not proven, in place, and return estimates of their residuals."""
 
 
@@ -100,10 +100,11 @@ def solve_panel(
         stage[left] = 2
         pivots = _walk(design, work, guess, left)
         settle(work, design, left)
-        if not clip:
-            _widen(design, data, start, work)
         clock.book("simplex")
         answer = _finish(design, data, start, work, accuracy)
+        if _refused(answer).any():
+            _widen(design, start, work, np.flatnonzero(_refused(answer)))
+            answer = _finish(design, data, start, work, accuracy)
         clock.book("prove")
     panel = PanelAnswer(answer, erased=np.isnan(data).sum(axis=1), stage=stage, spent=clock.spent, pivots=pivots)
     refused = np.flatnonzero(_refused(answer))
@@ -134,17 +135,22 @@ def _solve_alone(
     if rest.rank < design.rank:
         # Some coefficients have lost all their rows: the fit may be the truth where there are rows, but not they.
         status = np.where(status == Status.RECOVERED, Status.OPTIMAL, status).astype(np.int8)
+    if np.count_nonzero(present[design.live]) <= design.rank:
+        status = np.where(status == Status.CLEAN, Status.RANK_FULL, status).astype(np.int8)
     answer = replace(part.answer, residual=residual, dual=dual, status=status)
     return replace(part, answer=answer, erased=np.array([np.count_nonzero(~present)]))
 
 
-def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.float32]:
+def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.float64]:
     """Alternate identification and polishing, on ever fewer columns."""
-    guess = np.zeros(work.data.shape, np.float32)
+    guess = np.zeros(work.data.shape)
     todo = np.flatnonzero(work.state != PROVEN)
     part = work.take(todo, design.width(todo.size))
-    scale = np.abs(part.data).sum(axis=1, keepdims=True) / design.live.size
-    estimate = Estimate.start((part.data / np.where(scale > 0.0, scale, 1.0)).astype(np.float32))
+    mean = np.abs(work.data).sum(axis=1, keepdims=True) / design.live.size
+    scale = np.where(mean > 0.0, mean, 1.0)
+    scaled = np.zeros(part.data.shape, np.float32)
+    scaled[: todo.size] = part.data[: todo.size] / scale[todo]
+    estimate = Estimate.start(scaled)
     for attempt, steps in enumerate(schedule(design.live.size, design.rank)):
         part.state[: todo.size][part.state[: todo.size] != PROVEN] = OPEN
         iterate(estimate, design.single, part.erased, steps)
@@ -163,7 +169,7 @@ def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.
             todo = todo[open_still]
             part = work.take(todo, width)
             estimate = estimate.take(open_still, width)
-    return guess
+    return guess * scale
 
 
 def _least_squares(
@@ -192,20 +198,20 @@ def _least_squares(
     return coordinates, work
 
 
-def _widen(design: Design, data: NDArray[np.float64], start: NDArray[np.float64], work: Polish) -> None:
-    """Raise the floors to the rounding of the largest values that are really fitted."""
-    fitted = ((start + work.coordinates) @ design.basis.T)[: data.shape[0], : design.live.size]
-    sizes = np.fmin(np.abs(data[:, design.live]), np.abs(fitted)).max(axis=1, initial=0.0)
-    work.floor[: data.shape[0]] = np.maximum(work.floor[: data.shape[0]], _ROUNDING * sizes)
+def _widen(design: Design, start: NDArray[np.float64], work: Polish, chosen: NDArray[np.intp]) -> None:
+    """Raise floors to the rounding of what is really added up in the fit: the design's entries times coefficients."""
+    coefficients = _to_coefficients(design, start + work.coordinates)
+    sizes = (np.abs(coefficients) @ np.abs(design.independent).T).max(axis=1)
+    work.floor[chosen] = np.maximum(work.floor[chosen], _ROUNDING * sizes[chosen])
 
 
-def _walk(design: Design, work: Polish, guess: NDArray[np.floating], left: NDArray[np.intp]) -> int:
+def _walk(design: Design, work: Polish, guess: NDArray[np.float64], left: NDArray[np.intp]) -> int:
     """Finish the columns that are left by pivoting; returns the number of pivots."""
     pivots = 0
     for i in left:
         pivots += int(
             walk(
-                design.compact, work.data[i], guess[i].astype(np.float64), work.erased[i], 20 * design.rank + 1000,
+                design.compact, work.data[i], guess[i], work.erased[i], 20 * design.rank + 1000,
                 work.coordinates[i], work.dual[i],
             )
         )  # fmt: skip

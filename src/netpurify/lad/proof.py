@@ -15,7 +15,8 @@ _INFEASIBLE = 1e-9
 """How far a dual may be from A'y = 0 when some rows are erased and it cannot be projected."""
 _CHANCE = 3.0
 """Accidental zeros are expected in the number that the floor's width gives; this many times that do not count."""
-_ROUNDING = 64 * np.finfo(np.float64).eps
+_ROUNDING = 8 * np.finfo(np.float64).eps
+"""A residual is known no better than this share of what was subtracted to get it."""
 _WILD = 100.0
 """The objective counts up to this many times what it would be if all alterations were small ones."""
 _VOUCHED = 1e-8
@@ -110,8 +111,9 @@ def _certify(
                 misplaced = max(misplaced, abs(projected[i, j]))
                 projected[i, j] = 0.0
             largest = max(largest, abs(projected[i, j]))
-        total, floor_gap, open_gap, rounding = 0.0, 0.0, 0.0, 0.0
-        count, present, distinct, live, live_altered, whole = 0, 0, 0, 0, 0, integral
+        total, floor_gap, open_gap = 0.0, 0.0, 0.0
+        count, present, distinct, live = 0, 0, 0, 0
+        whole = integral and _on_a_grid(data[i])
         for j in range(rows):
             if erased[i, j]:
                 continue
@@ -124,13 +126,10 @@ def _certify(
             finite &= size < np.inf and abs(agreement) < np.inf
             total += size
             live += classes[j] >= 0
-            whole &= data[i, j] == np.rint(data[i, j])
-            rounding += _ROUNDING * min(abs(data[i, j]), abs(fitted[i, j]))
             if size > floor[i]:
                 altered[count] = size
                 count += 1
-                live_altered += classes[j] >= 0
-                open_gap += missing
+                open_gap += max(missing - _ROUNDING * min(abs(data[i, j]), abs(fitted[i, j])), 0.0)
                 continue
             floor_gap += missing
             if classes[j] >= 0 and seen[classes[j]] != i:
@@ -146,10 +145,10 @@ def _certify(
         # A few wild entries must not make every gap look small. And within the noise floor the data are what we say
         # they are: a gap of that size is the floor's, not the fit's.
         scale = min(total, _WILD * count * ordered[count // 4]) if count else 0.0
-        proven = open_gap <= accuracy * scale + rounding and misplaced <= _INFEASIBLE
+        proven = open_gap <= accuracy * scale and misplaced <= _INFEASIBLE
         if not finite:
             status[i] = _FAILED
-        elif 0 < live <= rank and live_altered == 0:
+        elif 0 < live <= rank and count == 0:
             status[i] = _RANK_FULL
         elif count == 0:
             status[i] = _CLEAN
@@ -160,11 +159,25 @@ def _certify(
 
 
 @njit(**JIT)
+def _on_a_grid(values):
+    """Whether all values that are not NaN are small whole multiples of the smallest of them."""
+    unit = np.inf
+    for value in values:
+        if value != 0.0 and abs(value) < unit:
+            unit = abs(value)
+    for value in values:
+        steps = abs(value) / unit
+        if steps > 1e6 or abs(steps - np.rint(steps)) > 1e-9:
+            return False
+    return True
+
+
+@njit(**JIT)
 def _accidents(altered, floor, rows, whole):
     """How many zeros beyond the rank may be accidents, given the sizes of the other residuals in ascending order.
 
-    As many as the most frequent of them, if it occurs more than once: twice that and a margin for ``whole`` numbers,
-    whose zeros are as cheap as any tie. And as many as a wide floor catches.
+    As many as the most frequent of them, if it occurs more than once: twice that and a margin for ``whole`` multiples
+    of one number, whose zeros are as cheap as any tie. And as many as a wide floor catches.
     """
     if altered.size == 0:
         return 0

@@ -52,20 +52,21 @@ class TorchStages:
         """Move the design's basis to ``device``."""
         return cls(torch.from_numpy(design.compact).to(device))
 
-    def __call__(self, work: Polish, design: Design, clock: Clock) -> NDArray[np.float32]:
+    def __call__(self, work: Polish, design: Design, clock: Clock) -> NDArray[np.float64]:
         """Work on the columns that are not proven, in place, and return estimates of their residuals."""
         rows, rank, device = design.live.size, design.rank, self.basis.device
         todo = np.flatnonzero(work.state != PROVEN)
         data = torch.from_numpy(work.data[todo, :rows]).to(device)
         erased = torch.from_numpy(work.erased[todo, :rows]).to(device)
         floor, detectable = (torch.from_numpy(part[todo]).to(device) for part in (work.floor, work.detectable))
-        guess = np.zeros(work.data.shape, np.float32)
-        scale = data.abs().mean(dim=1, keepdim=True)
-        state = _start((data / torch.where(scale > 0, scale, 1.0)).float())
+        guess = np.zeros(work.data.shape)
+        mean = data.abs().mean(dim=1, keepdim=True)
+        scale = torch.where(mean > 0, mean, 1.0)
+        state = _start((data / scale).float())
         left = torch.arange(todo.size, device=device)
         for attempt, steps in enumerate(schedule(rows, rank)):
             state = self._iterate(state, erased[left], steps)
-            guess[todo[left.cpu().numpy()], :rows] = state[1].cpu().numpy()
+            guess[todo[left.cpu().numpy()], :rows] = (state[1] * scale[left]).cpu().numpy()
             clock.book("identify")
             columns = _suspect(left, data, erased, floor, detectable, state, rank, anchored=attempt > 0)
             for place, coordinates, dual, cut in self._polish(columns, anchored=attempt > 0):
@@ -115,7 +116,9 @@ class TorchStages:
             fits &= ~grown
             altered = ~columns.erased & (residual.abs() > cut[:, None])
             typical = torch.where(altered, residual.abs(), torch.nan).nanmedian(dim=1).values * BIMODAL
-            fits &= (cut <= columns.floor) | (cut <= torch.where(altered.any(dim=1), typical, columns.detectable))
+            fits &= (cut <= columns.floor) | (
+                cut <= torch.where(altered.any(dim=1), typical, torch.inf).minimum(columns.detectable)
+            )
             wrong = (altered & (columns.target != residual.sign())).any(dim=1)
             beyond = ~columns.left_out & (dual.abs() > 1.0)
             proven = fits & ~wrong & ~beyond.any(dim=1)
