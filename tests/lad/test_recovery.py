@@ -140,3 +140,15 @@ def test_dense_noise_is_not_rounding_because_alterations_are_larger_still():
     problem = planted(200, 20, 40, 0.1, seed=409, scale=1e4)
     solution = lad.solve(problem.A, problem.B + 1e-2 * rng.standard_normal(problem.B.shape))
     assert not (solution.status == Status.RECOVERED).any()
+
+
+def test_rows_too_small_to_notice_are_no_evidence():
+    for seed in range(410, 420):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((60, 8)) * 10.0 ** rng.uniform(-6, 6, (60, 1))
+        truth = rng.standard_normal((8, 20))
+        B = A @ truth + (rng.random((60, 20)) < 0.3) * rng.normal(1, 1, (60, 20))
+        solution = lad.solve(A, B)
+        recovered = solution.status == Status.RECOVERED
+        error = np.abs(A @ (solution.coefficients - truth)).max(axis=0)
+        assert (error[recovered] < 1e-3).all()

@@ -169,9 +169,17 @@ class Design:
         return np.ascontiguousarray(self.basis[: self.live.size, : self.rank])
 
     @property
-    def distinct(self) -> bool:
-        """Whether no live row is a multiple of another."""
-        return int(self.row_class.max(initial=-1)) + 1 == self.live.size
+    def even(self) -> bool:
+        """Whether every live row is evidence in its own right: no multiple of another, and none far smaller."""
+        distinct = int(self.row_class.max(initial=-1)) + 1 == self.live.size
+        return distinct and bool(self.sizes[self.live].min(initial=1.0) > 1e-4)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """Norm of each row over the largest norm, [k]; 0 for dead rows."""
+        sizes = np.zeros(self.fan_in)
+        sizes[self.live] = self.row_norms / self.row_norms.max(initial=1e-300)
+        return sizes
 
     @cached_property
     def complement(self) -> NDArray[np.float64] | None:
@@ -193,7 +201,7 @@ class Design:
 
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
-        _ = self.single, self.compact, self.complement, self.witness
+        _ = self.single, self.compact, self.complement, self.witness, self.sizes
 
     @property
     def panel(self) -> int:

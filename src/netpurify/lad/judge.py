@@ -46,7 +46,7 @@ def suspect(
 
 @njit(**JIT)
 def judge(
-    data, fitted, moved, free, distinct, rows, rank, anchored, with_dual, erased, fits, spread,
+    data, fitted, moved, free, even, rows, rank, anchored, with_dual, erased, fits, spread,
     residual, left_out, anchor, target, dual, floor, detectable, vouched, state,
 ):  # fmt: skip
     """Read one round: retire a column that is proven, or choose the next S and targets."""
@@ -95,7 +95,7 @@ def judge(
             residual[i], erased[i], rows, cut, first, anchored, with_dual, left_out[i], anchor[i], target[i], dual[i]
         )
         if state[i] == PROVEN:
-            vouched[i] = distinct and _all_vouched(left_out[i], free[i], rows)
+            vouched[i] = even and _all_vouched(left_out[i], free[i], rows)
             floor[i] = cut
         fits[i] = True
 

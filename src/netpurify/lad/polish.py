@@ -199,7 +199,7 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
     moved = solved.pull @ basis.T if with_dual else np.zeros_like(panel.data)
     free = solved.start - solved.loose @ basis.T if with_dual else moved
     judge.judge(
-        panel.data, solved.coordinates @ basis.T, moved, free, design.distinct, design.live.size, design.rank, anchored,
+        panel.data, solved.coordinates @ basis.T, moved, free, design.even, design.live.size, design.rank, anchored,
         with_dual, panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target,
         panel.dual, panel.floor, panel.detectable, panel.vouched, panel.state,
     )  # fmt: skip

@@ -40,6 +40,8 @@ def certify(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray]]:
     """Residuals and projected duals [p, k], and the fields of ``Certificate`` that need matrix products only.
 
+    With them comes the typical size of an alteration.
+
     ``RECOVERED`` is provisional: ``demote_unvouched`` must have looked at it.
 
     Args:
@@ -61,6 +63,8 @@ def certify(
     projected[:, design.place] = live[:, : design.live.size]
     row_class = np.full(rows, -1, np.intp)
     row_class[: design.fan_in] = design.row_class
+    sizes = np.zeros(rows)
+    sizes[: design.fan_in] = design.sizes
     facts = {
         "status": np.empty(count, np.int8),
         "objective": np.empty(count),
@@ -69,10 +73,11 @@ def certify(
         "infeasibility": np.empty(count),
         "zeros": np.empty(count, np.int64),
         "surplus": np.empty(count, np.int64),
+        "typical": np.empty(count),
     }
     residual = data - fitted
     _certify(
-        data, fitted, residual, erased, dual, projected, floor, row_class, int(row_class.max(initial=-1)) + 1,
+        data, fitted, residual, erased, dual, projected, floor, sizes, row_class, int(row_class.max(initial=-1)) + 1,
         design.rank, design.integral, accuracy, *facts.values(),
     )  # fmt: skip
     return residual, projected, facts
@@ -91,15 +96,18 @@ def demote_unvouched(
         return
     live = residual[np.ix_(doubtful, design.live)]
     good = np.zeros(doubtful.size, np.bool_)
-    _vouch(design.compact, design.row_class[design.live], live, floor[doubtful], design.witness[0], good)
+    _vouch(
+        design.compact, design.row_class[design.live], design.sizes[design.live], live, floor[doubtful],
+        facts["typical"][doubtful], design.witness[0], good,
+    )  # fmt: skip
     facts["status"][doubtful[~good]] = _OPTIMAL
     facts["surplus"][doubtful[~good]] = 0
 
 
 @njit(**JIT)
 def _certify(
-    data, fitted, residual, erased, dual, projected, floor, classes, class_count, rank, integral, accuracy,
-    status, objective, lower_bound, gap, infeasibility, zeros, surplus,
+    data, fitted, residual, erased, dual, projected, floor, sizes, classes, class_count, rank, integral, accuracy,
+    status, objective, lower_bound, gap, infeasibility, zeros, surplus, typical,
 ):  # fmt: skip
     rows = residual.shape[1]
     seen = np.full(class_count, -1, np.int64)
@@ -132,10 +140,13 @@ def _certify(
                 open_gap += max(missing - _ROUNDING * min(abs(data[i, j]), abs(fitted[i, j])), 0.0)
                 continue
             floor_gap += missing
-            if classes[j] >= 0 and seen[classes[j]] != i:
+        ordered = np.sort(altered[:count])
+        typical[i] = ordered[count // 2] if count else np.inf
+        for j in range(rows):
+            zero = not erased[i, j] and abs(residual[i, j]) <= floor[i]
+            if zero and classes[j] >= 0 and seen[classes[j]] != i and _notices(sizes[j], typical[i], floor[i]):
                 seen[classes[j]] = i
                 distinct += 1
-        ordered = np.sort(altered[:count])
         objective[i] = total
         gap[i] = max(open_gap + floor_gap, 0.0)
         lower_bound[i] = total - gap[i]
@@ -156,6 +167,12 @@ def _certify(
             status[i] = _WITHIN_GAP
         else:
             status[i] = _RECOVERED if surplus[i] > 0 else _OPTIMAL
+
+
+@njit(**JIT)
+def _notices(size, typical, floor):
+    """Whether a row would notice that a typical alteration of the largest row was taken for truth."""
+    return size * typical >= 10.0 * floor
 
 
 @njit(**JIT)
@@ -192,7 +209,7 @@ def _accidents(altered, floor, rows, whole):
 
 
 @njit(**JIT)
-def _vouch(basis, classes, residual, floor, irregular, good):
+def _vouch(basis, classes, sizes, residual, floor, typical, irregular, good):
     """Whether each row that fits would be missed by the others, one row for each class of multiples."""
     rows, rank = basis.shape
     seen = np.full(rows, -1, np.int64)
@@ -202,7 +219,7 @@ def _vouch(basis, classes, residual, floor, irregular, good):
     for i in range(residual.shape[0]):
         count = 0
         for j in range(rows):
-            if abs(residual[i, j]) <= floor[i] and seen[classes[j]] != i:
+            if abs(residual[i, j]) <= floor[i] and seen[classes[j]] != i and _notices(sizes[j], typical[i], floor[i]):
                 seen[classes[j]] = i
                 picked[count] = basis[j]
                 index[count] = j
