@@ -153,7 +153,7 @@ def test_rank_tolerance_decides_what_counts_as_dependent():
     A = np.hstack([A, A[:, :1] + 1e-6 * rng.standard_normal((30, 1))])
     assert lad.Design.prepare(A).rank == 4
     assert lad.Design.prepare(A, rank_tolerance=1e-4).rank == 3
-    assert lad.Design.prepare(A.astype(np.float32)).rank in (3, 4)
+    assert lad.Design.prepare(A.astype(np.float32)).rank == 3, "float32 cannot tell them apart"
 
 
 def test_erasures_that_leave_too_little_say_so():
