@@ -48,6 +48,6 @@ rows = [
     ("our objective less that of HiGHS", f"{np.abs(objective - peer).max() / np.max(peer):.1e} of it"),
 ]
 steps = ", ".join(f"{step} {1e6 * spent / P:.0f}" for step, spent in solution.statistics.seconds.items())
-rows.append(("of it, in microseconds of CPU", steps))
+rows.append(("our CPU microseconds per column", steps))
 for name, value in rows:
     print(f"{name:<40}{value}")
