@@ -1,0 +1,278 @@
+"""Algorithm 1: full-batch gradient descent, the output layer first, in the regimes of Theorems 2 and 3."""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from netpurify.errors import InputError, NetpurifyError
+from netpurify.paper.model import PatchCNN, matrix, with_bias, write
+
+Regime = Literal["joint", "sequential", "sequential-fixed"]
+Observe = Callable[[int, list[Tensor]], None]
+"""Called as ``observe(t, weights)`` with the matrices of all layers at step t, output last: to be read, not kept."""
+
+
+class DivergenceError(NetpurifyError):
+    """Training left the finite numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """What the theory needs of one run of gradient descent; entry t belongs to step t, entry 0 to the start.
+
+    Attributes:
+        loss: Empirical risk, [t + 1].
+        residual: |y - f(t)|_2 over the training inputs (for classes, of softmax - one-hot), [t + 1].
+        moved: For each layer the largest |W_j(t) - W_j(0)|_2 over units j, and for the output layer of a scalar
+            network the largest |beta_j(t) - beta_j(0)| over entries, [t + 1, layers].
+        converged: Whether the tolerance was reached.
+    """
+
+    loss: Tensor
+    residual: Tensor
+    moved: Tensor
+    converged: bool
+
+    @property
+    def steps(self) -> int:
+        """Number of steps taken."""
+        return self.loss.shape[0] - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A trained network and what purification needs to know of its training.
+
+    Attributes:
+        initial: The weights that training started from; in the sequential regimes the output layer starts from 0.
+        trained: The trained network.
+        trajectories: One per phase: joint, or hidden layers first and then the output layer.
+    """
+
+    initial: PatchCNN
+    trained: PatchCNN
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def converged(self) -> bool:
+        """Whether every phase reached the tolerance."""
+        return all(trajectory.converged for trajectory in self.trajectories)
+
+
+def train(
+    model: PatchCNN,
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    gamma: float,
+    hidden_gamma: float | None = None,
+    regime: Regime = "joint",
+    steps: int = 1000,
+    tolerance: float = 1e-8,
+    observe: Observe | None = None,
+) -> Training:
+    """Minimises the empirical risk by gradient descent, as in Algorithm 1.
+
+    Each step first moves the output layer, by gamma times its gradient at (beta(t-1), W(t-1)), and then all hidden
+    layers, by gamma / fan-in times theirs at (beta(t), W(t-1)). A scalar network is trained on squared error,
+    1/(2n) sum (y - f)^2, one with classes on softmax cross entropy.
+
+    Regimes: ``"joint"`` is Theorem 2's. The other two are readings of Theorem 3's, in which hidden layers are trained,
+    frozen, and the output layer is then trained alone, starting from 0: in ``"sequential"`` hidden layers are trained
+    jointly with an output layer that is then thrown away, in ``"sequential-fixed"`` under the initial output layer.
+
+    Args:
+        model: Initial network; it is left as it is.
+        inputs: Training inputs [n, d].
+        targets: Numbers [n], or class labels [n].
+        gamma: Step size of the output layer.
+        hidden_gamma: Step size of every hidden layer; ``None`` for the paper's gamma / fan-in.
+        regime: As above.
+        steps: Most steps of each phase (the paper's t_max).
+        tolerance: A phase stops when the largest squared residual (of softmax - one-hot, for classes) is below this.
+        observe: Called at every step of the first phase.
+
+    Raises:
+        InputError: Shapes, labels or options do not fit.
+        DivergenceError: The loss is no longer finite.
+    """
+    rows, goal = _check(model, inputs, targets, gamma, hidden_gamma, regime, steps, tolerance)
+    run = _Descent(model, rows, goal, gamma, hidden_gamma, steps, tolerance)
+    weights = [matrix(layer).clone() for layer in model.layers]
+    first = run.descend(weights, hidden=True, output=regime != "sequential-fixed", observe=observe)
+    if regime == "joint":
+        return Training(copy.deepcopy(model), network_of(model, weights), (first,))
+    start = [matrix(layer) for layer in model.layers[:-1]] + [torch.zeros_like(weights[-1])]
+    weights[-1] = start[-1].clone()
+    second = run.descend(weights, hidden=False, output=True, observe=None)
+    return Training(network_of(model, start), network_of(model, weights), (first, second))
+
+
+def gradients(model: PatchCNN, inputs: Tensor, targets: Tensor) -> list[Tensor]:
+    """Gradients of the empirical risk in closed form, one matrix [fan-in, units] per layer, output last."""
+    rows, goal = _check(model, inputs, targets, 1.0, None, "joint", 0, 0.0)
+    run = _Descent(model, rows, goal, 1.0, None, 0, 0.0)
+    weights = [matrix(layer) for layer in model.layers]
+    seen = run.forward(weights)
+    slope = run.slope(seen.features, weights[-1])
+    return [*run.hidden_gradients(seen, weights, slope), run.output_gradient(seen.features, slope)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Forward:
+    """What the layers see.
+
+    ``rows`` [n m, fan-in] go into a hidden layer, ``active`` [n m, p] says where its ReLU is on, and ``features``
+    [n, fan-in] go into the output layer.
+    """
+
+    rows: list[Tensor]
+    active: list[Tensor]
+    features: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Descent:
+    """Gradient descent on the matrices of a network's layers, in closed form.
+
+    ``goal`` is [n, 1] for numbers and one-hot [n, classes] for labels.
+    """
+
+    model: PatchCNN
+    rows: Tensor
+    goal: Tensor
+    gamma: float
+    hidden_gamma: float | None
+    steps: int
+    tolerance: float
+
+    def descend(self, weights: list[Tensor], *, hidden: bool, output: bool, observe: Observe | None) -> Trajectory:
+        """Change ``weights`` in place until the tolerance or the last step is reached."""
+        start = [value.clone() for value in weights]
+        losses, residuals, moved, converged = [], [], [], False
+        seen = self.forward(weights)
+        for t in range(self.steps + 1):
+            if t and hidden:
+                seen = self.forward(weights)
+            slope = self.slope(seen.features, weights[-1])
+            losses.append(self.loss(seen.features, weights[-1], slope))
+            residuals.append(float(slope.norm()))
+            moved.append([self.distance(now, then) for now, then in zip(weights, start, strict=True)])
+            if observe is not None:
+                observe(t, weights)
+            if not math.isfinite(losses[-1]):
+                raise DivergenceError(
+                    f"training diverged: the loss is {losses[-1]} at step {t}; lower gamma (now {self.gamma})"
+                )
+            converged = float(slope.abs().max()) ** 2 < self.tolerance
+            if converged or t == self.steps:
+                break
+            if output:
+                weights[-1] -= self.gamma * self.output_gradient(seen.features, slope)
+            if hidden:
+                slope = self.slope(seen.features, weights[-1])
+                changes = self.hidden_gradients(seen, weights, slope)
+                for value, change in zip(weights, changes, strict=False):
+                    value.sub_(change, alpha=self.hidden_gamma or self.gamma / value.shape[0])
+        return Trajectory(
+            torch.tensor(losses, dtype=torch.float64),
+            torch.tensor(residuals, dtype=torch.float64),
+            torch.tensor(moved, dtype=torch.float64),
+            converged,
+        )
+
+    def forward(self, weights: list[Tensor]) -> _Forward:
+        layers = self.model.layers
+        rows, active, following = [with_bias(self.rows, layers[0])], [], layers[1:]
+        for value, layer in zip(weights[:-1], following, strict=True):
+            out = (rows[-1] @ value).relu_()
+            active.append(out > 0)
+            rows.append(with_bias(out if len(active) < len(following) else self.model.pool(out), layer))
+        return _Forward(rows[:-1], active, rows[-1])
+
+    def slope(self, features: Tensor, output: Tensor) -> Tensor:
+        """The derivative n dL/df: f - y for squared error, softmax(f) - one-hot for cross entropy."""
+        scores = features @ output / math.sqrt(self.model.p)
+        return (scores if self.model.classes is None else scores.softmax(1)) - self.goal
+
+    def loss(self, features: Tensor, output: Tensor, slope: Tensor) -> float:
+        if self.model.classes is None:
+            return 0.5 * float(slope.square().mean())
+        scores = features @ output / math.sqrt(self.model.p)
+        return -float((scores.log_softmax(1) * self.goal).sum(1).mean())
+
+    def output_gradient(self, features: Tensor, slope: Tensor) -> Tensor:
+        return features.T @ slope / (slope.shape[0] * math.sqrt(self.model.p))
+
+    def hidden_gradients(self, seen: _Forward, weights: list[Tensor], slope: Tensor) -> list[Tensor]:
+        """Back through the sum over patches and the ReLUs; the ReLU's derivative at 0 is 0."""
+        p = self.model.p
+        back = slope @ weights[-1][:p].T / (slope.shape[0] * math.sqrt(p))
+        back = back.repeat_interleave(self.model.m, 0)
+        found: list[Tensor] = []
+        for i in reversed(range(len(seen.rows))):
+            back = back * seen.active[i]
+            found.append(seen.rows[i].T @ back)
+            back = back @ weights[i][:p].T if i else back
+        return found[::-1]
+
+    def distance(self, now: Tensor, then: Tensor) -> float:
+        if now.shape[1] == 1:
+            return float((now - then).abs().max())
+        return float((now - then).norm(dim=0).max())
+
+
+def network_of(model: PatchCNN, weights: list[Tensor]) -> PatchCNN:
+    """A network of the shape of ``model`` with the given matrices [fan-in, units], output last."""
+    network = copy.deepcopy(model)
+    for layer, value in zip(network.layers, weights, strict=True):
+        write(layer, value)
+    return network
+
+
+def _check(
+    model: PatchCNN,
+    inputs: Tensor,
+    targets: Tensor,
+    gamma: float,
+    hidden_gamma: float | None,
+    regime: str,
+    steps: int,
+    tolerance: float,
+) -> tuple[Tensor, Tensor]:
+    """Patches of the inputs, and the targets as a matrix."""
+    rows = model.patches(inputs)
+    if not inputs.shape[0]:
+        raise InputError("training needs at least one input; got n = 0")
+    if not torch.isfinite(rows).all():
+        raise InputError("training inputs must be finite; got NaN or infinite entries; remove or fill them first")
+    if targets.shape != (inputs.shape[0],):
+        raise InputError(f"targets must be [{inputs.shape[0]}], one per input; got {list(targets.shape)}")
+    for name, size in (("gamma", gamma), ("hidden_gamma", 1.0 if hidden_gamma is None else hidden_gamma)):
+        if not 0.0 < size < math.inf:
+            raise InputError(f"{name} must be a positive number; got {size}")
+    if regime not in ("joint", "sequential", "sequential-fixed"):
+        raise InputError(f'regime must be "joint", "sequential" or "sequential-fixed"; got {regime!r}')
+    if steps < 0 or not tolerance >= 0.0:
+        raise InputError(f"steps and tolerance must not be negative; got {steps} and {tolerance}")
+    return rows, _goal(model, targets, rows.dtype)
+
+
+def _goal(model: PatchCNN, targets: Tensor, dtype: torch.dtype) -> Tensor:
+    if model.classes is None:
+        if not torch.isfinite(targets).all():
+            raise InputError("targets must be finite; got NaN or infinite entries")
+        return targets.to(dtype)[:, None]
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+        raise InputError(f"class labels must be whole numbers; got {targets.dtype}")
+    low, high = int(targets.min()), int(targets.max())
+    if low < 0 or high >= model.classes:
+        raise InputError(
+            f"labels must lie in 0 .. {model.classes - 1} for {model.classes} classes; got {low} .. {high}"
+        )
+    return torch.nn.functional.one_hot(targets.long(), model.classes).to(dtype)
