@@ -146,9 +146,16 @@ def test_divergence_stops_with_the_step_and_the_advice():
         train(net, inputs, targets, gamma=1e300)
 
 
-def test_same_bits_twice():
-    runs = [train(*problem(), gamma=0.1, steps=50) for _ in range(2)]
-    for a, b in zip(runs[0].trained.parameters(), runs[1].trained.parameters(), strict=True):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_same_bits_whatever_the_threads_which_stay_as_they_were(threads):
+    before = torch.get_num_threads()
+    expected = train(*problem(k=150, p=700), gamma=0.1, steps=20)
+    torch.set_num_threads(threads)
+    again = train(*problem(k=150, p=700), gamma=0.1, steps=20)
+    kept = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert kept == threads
+    for a, b in zip(expected.trained.parameters(), again.trained.parameters(), strict=True):
         assert torch.equal(a, b)
 
 

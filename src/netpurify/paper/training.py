@@ -11,6 +11,7 @@ from torch import Tensor
 
 from netpurify.errors import InputError, NetpurifyError
 from netpurify.paper.model import PatchCNN, matrix, with_bias, write
+from netpurify.paper.threads import one_thread
 
 Regime = Literal["joint", "sequential", "sequential-fixed"]
 Observe = Callable[[int, list[Tensor]], None]
@@ -64,6 +65,7 @@ class Training:
         return all(trajectory.converged for trajectory in self.trajectories)
 
 
+@one_thread()
 def train(
     model: PatchCNN,
     inputs: Tensor,
