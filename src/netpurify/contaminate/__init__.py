@@ -3,10 +3,15 @@
     dirty = contaminate(model.state_dict(), Normal(sd=1.0), share=0.1, generator=generator)
     dirty.state, dirty.altered              the weights, and exactly which entries changed
 
+    trigger = first_pixels(5, 1.0)
+    data = poison(images, labels, trigger, target=0, ratio=0.05, generator=generator)
+    measure(model, test_images, test_labels, trigger=trigger, target=0)     accuracy, attack success
+
 A law is a class with ``alter``, a trigger a class with ``stamp``: they propose, the functions here choose and measure.
 Every draw comes from the generator that the caller gives.
 """
 
+from netpurify.contaminate.backdoor import Poisoned, Rates, accuracy, measure, poison
 from netpurify.contaminate.entries import Contaminated, contaminate
 from netpurify.contaminate.laws import (
     BitFlip,
@@ -22,6 +27,7 @@ from netpurify.contaminate.laws import (
     Uniform,
     Zero,
 )
+from netpurify.contaminate.trigger import Pixels, Trigger, first_pixels
 
 __all__ = [
     "BitFlip",
@@ -32,10 +38,18 @@ __all__ = [
     "Laplace",
     "Law",
     "Normal",
+    "Pixels",
+    "Poisoned",
     "Quantise",
+    "Rates",
     "Scale",
     "SignFlip",
+    "Trigger",
     "Uniform",
     "Zero",
+    "accuracy",
     "contaminate",
+    "first_pixels",
+    "measure",
+    "poison",
 ]
