@@ -84,7 +84,8 @@ def test_mathematics_know_nothing_of_networks():
 def test_public_names():
     assert netpurify.__all__ == ["InputError", "NetpurifyError", "lad"]
     assert lad.__all__ == [
-        "Certificate", "Design", "Solution", "Statistics", "Status", "solve", "stream", "verify",
+        "Certificate", "Design", "Solution", "Statistics", "Status", "WorstCase",
+        "largest_share", "recovery_probability", "solve", "stream", "tolerance", "verify", "worst_case",
     ]  # fmt: skip
     for module in (netpurify, lad):
         for name in module.__all__:

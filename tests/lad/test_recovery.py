@@ -6,7 +6,6 @@ from problems import planted
 
 from netpurify import lad
 from netpurify.lad import Status
-from netpurify.lad.tolerance import tolerance
 
 CURVE = {2.5: 0.175, 4: 0.325, 8: 0.50, 12.5: 0.575, 22: 0.675, 50: 0.775, 200: 0.875}
 """Fan-in / rank: the largest share of altered entries with at least 95 % exact repair, as published for rank 50."""
@@ -27,18 +26,6 @@ def test_published_repair_curve(ratio):
     assert share[-0.025] >= 0.95 - error
     assert share[0.0] >= 0.90 - error
     assert share[0.1] < 0.6
-
-
-@pytest.mark.parametrize(
-    ("ratio", "share"), [(2.46, 0.25), (4.1, 0.40), (8, 0.55), (22, 0.725), (50, 0.825), (200, 0.90)]
-)
-def test_tolerance_is_the_published_curve_of_half_the_repairs(ratio, share):
-    assert abs(tolerance(round(1000 * ratio), 1000) - share) < 0.02
-
-
-def test_tolerance_at_the_ends():
-    assert tolerance(10, 10) == tolerance(10, 12) == 0.0
-    assert tolerance(10, 0) == 1.0
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.05, 0.2])

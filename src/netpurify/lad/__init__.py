@@ -3,13 +3,33 @@
     solution = lad.solve(A, B)               argmin |B - A U|_1, column by column
     certificate = lad.verify(A, B, solution) what A, B, U and the dual alone prove about it
 
+    lad.largest_share(392, 42, units=300)    how much may be altered, for a generic design of this size
+    lad.worst_case(A).alterations            how many entries may always be altered, for this design
+
 ``Design.prepare(A)`` factors a design once for many calls; ``stream`` takes right-hand sides block by block.
+``recovery_probability`` and ``tolerance`` tell the odds for a generic design.
 """
 
 from netpurify.lad.certificate import Certificate, verify
 from netpurify.lad.design import Design
+from netpurify.lad.limits import largest_share, recovery_probability, tolerance
 from netpurify.lad.solution import Solution, Statistics
 from netpurify.lad.solver import solve, stream
 from netpurify.lad.status import Status
+from netpurify.lad.worst_case import WorstCase, worst_case
 
-__all__ = ["Certificate", "Design", "Solution", "Statistics", "Status", "solve", "stream", "verify"]
+__all__ = [
+    "Certificate",
+    "Design",
+    "Solution",
+    "Statistics",
+    "Status",
+    "WorstCase",
+    "largest_share",
+    "recovery_probability",
+    "solve",
+    "stream",
+    "tolerance",
+    "verify",
+    "worst_case",
+]

@@ -20,8 +20,8 @@ from netpurify.lad import judge
 from netpurify.lad.design import Design
 from netpurify.lad.identify import Estimate
 from netpurify.lad.judge import ACTIVE, OPEN, PROVEN
+from netpurify.lad.limits import tolerance
 from netpurify.lad.restricted import Restricted, solve_restricted
-from netpurify.lad.tolerance import tolerance
 
 ROUNDS, ROUNDS_TO_FIT = 10, 3
 """At most so many rounds, and so many until F fits; more identification is cheaper than more trimming."""
