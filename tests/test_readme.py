@@ -1,5 +1,6 @@
-"""The README's example does what the README says."""
+"""The examples of the README and of the guides do what they say."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -14,6 +15,15 @@ def test_example_recovers_everything(capsys):
     assert float(first.split()[0]) < 1e-12
     assert first.endswith("True")
     assert second == "1000 of 1000 columns recovered, with proof"
+
+
+def test_the_papers_example_recovers_both_layers(capsys):
+    guide = README.parent / "docs" / "paper.md"
+    (example,) = re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)
+    exec(compile(example, str(guide), "exec"), {})
+    errors = ast.literal_eval(capsys.readouterr().out)
+    assert errors.keys() == {"hidden.0", "output"}
+    assert max(errors.values()) < 1e-12
 
 
 def test_commands_exist():

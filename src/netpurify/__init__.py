@@ -3,11 +3,15 @@
 A tour, from the mathematics up:
 
 - ``netpurify.lad``: many L1 regressions that share one design, solved exactly, with a proof for every answer.
+- ``netpurify.contaminate``: altered weights, triggers and poisoned training data, with a record of what was done.
+- ``netpurify.paper``: the paper's network, training, purification and theory.
 - ``netpurify.errors``: the errors raised on purpose.
+
+The command line is ``netpurify``.
 """
 
-from netpurify import lad
+from netpurify import contaminate, lad, paper
 from netpurify.errors import InputError, NetpurifyError
 
-__all__ = ["InputError", "NetpurifyError", "lad"]
+__all__ = ["InputError", "NetpurifyError", "contaminate", "lad", "paper"]
 __version__ = "0.1.0"

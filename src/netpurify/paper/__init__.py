@@ -1,20 +1,28 @@
-"""The paper: its network (equation 1), its training (Algorithm 1).
+"""The paper: its network (equation 1), its training (Algorithm 1), its purification (Algorithm 2), its theory.
 
     initial = PatchCNN(m=5, k=100, p=300, generator=generator)
     training = train(initial, inputs, targets, gamma=0.1, regime="sequential")
+    ...                                              # contaminate training.trained
+    purified = purify(contaminated, training.initial, inputs)
 
 Lu, Huang and Wang, "Purification of Contaminated Convolutional Neural Networks via Robust Recovery", IEEE JSTSP 19(3),
 2025 (arXiv:2407.11031). Names follow the paper's letters; where it is silent, docstrings say what was chosen.
 """
 
 from netpurify.paper.model import PatchCNN
+from netpurify.paper.purification import LayerError, LayerFit, Purified, compare, purify
 from netpurify.paper.training import DivergenceError, Training, Trajectory, gradients, train
 
 __all__ = [
     "DivergenceError",
+    "LayerError",
+    "LayerFit",
     "PatchCNN",
+    "Purified",
     "Training",
     "Trajectory",
+    "compare",
     "gradients",
+    "purify",
     "train",
 ]

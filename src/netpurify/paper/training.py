@@ -165,12 +165,12 @@ class _Descent:
             losses.append(self.loss(seen.features, weights[-1], slope))
             residuals.append(float(slope.norm()))
             moved.append([self.distance(now, then) for now, then in zip(weights, start, strict=True)])
-            if observe is not None:
-                observe(t, weights)
             if not math.isfinite(losses[-1]):
                 raise DivergenceError(
                     f"training diverged: the loss is {losses[-1]} at step {t}; lower gamma (now {self.gamma})"
                 )
+            if observe is not None:
+                observe(t, weights)
             converged = float(slope.abs().max()) ** 2 < self.tolerance
             if converged or t == self.steps:
                 break

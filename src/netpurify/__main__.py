@@ -1,0 +1,5 @@
+"""``python -m netpurify``."""
+
+from netpurify.cli import main
+
+main()

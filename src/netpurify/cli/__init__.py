@@ -1,0 +1,50 @@
+"""The command line: each command parses, calls one public function, shows the result and chooses the exit code.
+
+Exit codes: 0 all well, 1 findings, 2 usage or bad input, 3 a fault of netpurify itself.
+"""
+
+import sys
+import traceback
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from netpurify.cli import theory
+from netpurify.cli.screen import complain
+from netpurify.errors import NetpurifyError
+
+app = typer.Typer(
+    name="netpurify",
+    help="Purify contaminated neural networks without labels and without retraining.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+app.command("theory")(theory.theory)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    asked: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,  # noqa: FBT002
+) -> None:
+    if asked:
+        typer.echo(f"netpurify {version('netpurify')}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line and exit with a code that scripts can use."""
+    try:
+        app()
+    except NetpurifyError as error:
+        complain(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        complain("interrupted")
+        sys.exit(130)
+    except Exception:
+        traceback.print_exc()
+        complain("this is a fault of netpurify, not of your input; please report it with the lines above")
+        sys.exit(3)

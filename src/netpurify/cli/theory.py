@@ -1,0 +1,78 @@
+"""``netpurify theory``: the paper's statements beside what one run measures."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+
+from netpurify.cli.screen import note, show_json, show_table
+from netpurify.errors import InputError
+from netpurify.paper.theory import Examination, Interval, Row, examine
+
+_SCHEMA = 1
+
+
+def theory(
+    n: Annotated[int, typer.Option("--n", help="Training inputs, which also purify.")] = 5,
+    m: Annotated[int, typer.Option("--m", min=1, help="Patches of an input.")] = 5,
+    k: Annotated[int, typer.Option("--k", min=1, help="Entries of a patch.")] = 100,
+    p: Annotated[int, typer.Option("--p", min=2, help="Filters.")] = 300,
+    gamma: Annotated[float, typer.Option(help="Step size of Algorithm 1.")] = 0.1,
+    eps: Annotated[float, typer.Option(help="Share of altered weights, N(1, 1) added.")] = 0.2,
+    regime: Annotated[
+        str, typer.Option(help="joint (Theorem 2), sequential or sequential-fixed (Theorem 3).")
+    ] = "joint",
+    steps: Annotated[int, typer.Option(min=1, help="Most steps of gradient descent.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of data, initial weights and contamination.")] = 0,
+    inputs: Annotated[Path | None, typer.Option(help="Training inputs [n, m k] as .npy instead of N(0, I).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,  # noqa: FBT002
+) -> None:
+    """Set the paper's conditions and bounds beside one measured run.
+
+    Example: [bold]netpurify theory --k 150 --p 1000 --regime sequential --eps 0.2[/bold]
+    """
+    generator = torch.Generator().manual_seed(seed)
+    given = _read(inputs) if inputs else torch.randn(n, m * k, generator=generator, dtype=torch.float64)
+    targets = 2.0 * torch.rand(given.shape[0], generator=generator, dtype=torch.float64) - 1.0
+    options: dict[str, Any] = {"m": m, "p": p, "gamma": gamma, "share": eps, "regime": regime, "steps": steps}
+    found = examine(given, targets, generator=generator, progress=None if as_json else note, **options)
+    if as_json:
+        show_json({"schema": _SCHEMA, "seed": seed, **_record(found)})
+        return
+    columns = ("where", "quantity", "the paper's bound", "measured", "verdict", "note")
+    show_table(_title(found), columns, [_cells(row) for row in found.rows], numbers=(2, 3))
+    note("A condition that is to be 'sufficiently small' counts as holding below 1: the paper names no constant.")
+
+
+def _read(path: Path) -> torch.Tensor:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--inputs must be a .npy file of numbers [n, m k]; {path}: {error}") from error
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "fiu":
+        raise InputError(f"--inputs must hold real numbers [n, m k]; {path} does not")
+    return torch.from_numpy(values.astype(np.float64))
+
+
+def _title(found: Examination) -> str:
+    s, path = found.setting, found.training.trajectories
+    took = " + ".join(f"{phase.steps} steps{'' if phase.converged else ' (not converged)'}" for phase in path)
+    return f"n = {s.n}, m = {s.m}, k = {s.k}, p = {s.p}, gamma = {s.gamma:g}, eps = {s.share:g}, {found.regime}: {took}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    bound = row.relation if row.bound is None else f"{row.relation} {row.bound:.4g}".strip()
+    return row.part, row.quantity, bound, _number(row.measured), str(row.verdict), row.note
+
+
+def _number(value: float | Interval) -> str:
+    return f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"
+
+
+def _record(found: Examination) -> dict[str, Any]:
+    rows = [asdict(row) | {"measured": row.measured} for row in found.rows]
+    converged = found.training.converged
+    return {"setting": asdict(found.setting), "regime": found.regime, "converged": converged, "rows": rows}

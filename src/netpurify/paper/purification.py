@@ -1,0 +1,186 @@
+"""Algorithm 2: every layer back into the span of what its clean inputs justify."""
+
+import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from netpurify import lad
+from netpurify.errors import InputError
+from netpurify.lad.arrays import ArrayLike
+from netpurify.paper.model import PatchCNN, matrix, with_bias, write
+from netpurify.paper.threads import one_thread
+
+Fit = Literal["l1", "l2", "initial"]
+Features = Literal["purified", "initial", "recovered"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFit:
+    """How one layer was purified.
+
+    Attributes:
+        name: Name of the layer in the network.
+        design: The layer's clean inputs as columns, factored: A_W (equation 6), or A_beta (equation 7).
+        difference: Contaminated minus initial weights [fan-in, units]; NaN where the weight was not finite.
+        doubtful: Which entries of the fan-in come from units that were not recovered, [fan-in]. Their rows of the
+            design are wrong, so the fit is right about all other entries of a unit, and worthless there.
+        solution: The L1 fit, with a status for each unit; ``None`` for the baselines.
+        certificate: What was proven of each unit, recomputed; ``None`` for the baselines.
+    """
+
+    name: str
+    design: lad.Design
+    difference: Tensor
+    doubtful: Tensor
+    solution: lad.Solution | None
+    certificate: lad.Certificate | None
+
+    @property
+    def recovered(self) -> Tensor:
+        """Which units have the evidence that they are what training left, up to ``doubtful`` entries, [units]."""
+        if self.solution is None:
+            return torch.zeros(self.difference.shape[1], dtype=torch.bool)
+        return torch.from_numpy(np.isin(self.solution.status, (lad.Status.CLEAN, lad.Status.RECOVERED)))
+
+
+@dataclass(frozen=True, slots=True)
+class Purified:
+    """The purified network, and one record per layer in forward order."""
+
+    model: PatchCNN
+    layers: tuple[LayerFit, ...]
+
+
+@one_thread()
+def purify(
+    contaminated: PatchCNN,
+    initial: PatchCNN,
+    inputs: Tensor,
+    *,
+    fit: Fit = "l1",
+    features: Features = "purified",
+    noise_floor: float | None = None,
+    certify: bool = True,
+    threads: int | None = None,
+) -> Purified:
+    """Purify a network with clean inputs: W~_j = W_j(0) + A u~_j, u~_j = argmin |Theta_j - W_j(0) - A u|_1.
+
+    A holds the layer's inputs: the patches of the clean inputs for the first layer, what the layers before make of them
+    for the others. All units of a layer are one call of ``lad.solve``. Labels are not needed, and the inputs may come
+    from outside the training set; exactness needs inputs that span what the training inputs span.
+
+    Args:
+        contaminated: Network to purify; it is left as it is. Weights that are NaN or infinite count as missing.
+        initial: The same network before training.
+        inputs: Clean inputs [n, d].
+        fit: ``"l1"`` is Algorithm 2. Baselines: ``"l2"`` projects on the span by least squares, ``"initial"`` returns
+            the initial weights.
+        features: What the inputs of later layers go through: the ``"purified"`` layers before, which alone are exact in
+            the sequential regime; the ``"initial"`` ones; or, unit by unit, what is ``"recovered"`` with evidence and
+            the initial weights elsewhere. The paper leaves it open. A unit that was not recovered can be far off, and
+            then its initial weights, which training moves little, are the better guess.
+        noise_floor: Residuals up to this are zero. ``None``: 256 rounding units of the unit's typical weight, which is
+            what some hundred steps of training round away.
+        certify: Whether every unit's fit is verified independently, at about the cost of the fit.
+        threads: As in ``lad.solve``.
+
+    Raises:
+        InputError: The networks differ in shape, there are no inputs, or inputs or initial weights are not finite.
+    """
+    _check(contaminated, initial, inputs, fit, features)
+    model = copy.deepcopy(contaminated)
+    rows = initial.patches(inputs)
+    doubtful = torch.zeros(0, dtype=torch.bool)
+    fits = []
+    for i, (name, layer, reference) in enumerate(zip(model.names, model.layers, initial.layers, strict=True)):
+        start = matrix(reference)
+        difference = matrix(layer) - start
+        difference = torch.where(torch.isfinite(difference), difference, torch.nan)
+        design = lad.Design.prepare(with_bias(rows, layer).T)
+        solution = certificate = None
+        change = torch.zeros_like(difference)
+        if fit == "l1":
+            floor = _rounding(layer, reference) if noise_floor is None else noise_floor
+            solution = lad.solve(design, difference, noise_floor=floor, threads=threads)
+            certificate = lad.verify(design, difference, solution) if certify else None
+            change = with_bias(rows, layer).T @ _tensor(solution.coefficients, start)
+        if fit == "l2":
+            columns = with_bias(rows, layer).T
+            change = columns @ torch.linalg.lstsq(columns, torch.nan_to_num(difference), driver="gelsd").solution
+        write(layer, start + change)
+        sure = torch.zeros(start.shape[0] - doubtful.shape[0], dtype=torch.bool)
+        fits.append(LayerFit(name, design, difference, torch.cat([doubtful, sure]), solution, certificate))
+        doubtful = ~fits[-1].recovered if features != "initial" else sure[:0]
+        if layer is not model.output:
+            trusted = fits[-1].recovered if features == "recovered" else torch.tensor(features == "purified")
+            through = torch.where(trusted, matrix(layer), start)
+            rows = (with_bias(rows, layer) @ through).relu()
+            rows = initial.pool(rows) if i == len(model.hidden) - 1 else rows
+    return Purified(model, tuple(fits))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerError:
+    """How far a layer is from the true one.
+
+    Attributes:
+        mean: Mean over units of |W~_j - W_j|_2, the paper's error of W.
+        rms: Root mean square over all weights; for a single unit |beta~ - beta|_2 / sqrt(p), the paper's error of beta.
+        largest: Largest error of any weight.
+        exact: Share of units whose weights are all within 1e-6.
+    """
+
+    mean: float
+    rms: float
+    largest: float
+    exact: float
+
+
+def compare(network: PatchCNN, true: PatchCNN) -> dict[str, LayerError]:
+    """Errors of every layer of ``network`` against the ``true`` one, by layer name."""
+    found = {}
+    for name, layer, other in zip(network.names, network.layers, true.layers, strict=True):
+        error = (matrix(layer) - matrix(other)).double()
+        found[name] = LayerError(
+            mean=float(error.norm(dim=0).mean()),
+            rms=float(error.square().mean().sqrt()),
+            largest=float(error.abs().max()),
+            exact=float((error.abs().amax(0) <= 1e-6).double().mean()),
+        )
+    return found
+
+
+def _rounding(layer: nn.Linear, reference: nn.Linear) -> Tensor:
+    """A noise floor for each unit, [units]."""
+    size = torch.maximum(matrix(layer).abs(), matrix(reference).abs())
+    typical = torch.nan_to_num(size.double().nanmedian(0).values, posinf=0.0)
+    return 256.0 * torch.finfo(layer.weight.dtype).eps * typical
+
+
+def _tensor(values: ArrayLike, like: Tensor) -> Tensor:
+    return torch.as_tensor(values).to(like)
+
+
+def _check(contaminated: PatchCNN, initial: PatchCNN, inputs: Tensor, fit: str, features: str) -> None:
+    if fit not in ("l1", "l2", "initial"):
+        raise InputError(f'fit must be "l1", "l2" or "initial"; got {fit!r}')
+    if features not in ("purified", "initial", "recovered"):
+        raise InputError(f'features must be "purified", "initial" or "recovered"; got {features!r}')
+    shapes = [{name: list(value.shape) for name, value in net.state_dict().items()} for net in (contaminated, initial)]
+    if shapes[0] != shapes[1] or contaminated.m != initial.m:
+        raise InputError(
+            "the contaminated and the initial network must have the same layers; got "
+            f"m = {contaminated.m}, {shapes[0]} and m = {initial.m}, {shapes[1]}"
+        )
+    rows = initial.patches(inputs)
+    if not inputs.shape[0]:
+        raise InputError("purification needs at least one clean input; got n = 0")
+    if not torch.isfinite(rows).all():
+        raise InputError("clean inputs must be finite; got NaN or infinite entries; leave such inputs out")
+    for name, value in initial.state_dict().items():
+        if not torch.isfinite(value).all():
+            raise InputError(f"initial weights must be finite; {name} has NaN or infinite entries")

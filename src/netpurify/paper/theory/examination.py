@@ -1,0 +1,249 @@
+"""One run of the paper's system beside everything its theory says about it, as one table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+from torch import Tensor
+
+from netpurify import lad
+from netpurify.contaminate import Law, Normal, contaminate
+from netpurify.paper.model import PatchCNN, matrix
+from netpurify.paper.purification import LayerFit, Purified, compare, purify
+from netpurify.paper.theory.bounds import Setting
+from netpurify.paper.theory.constants import Interval, constants
+from netpurify.paper.theory.kernels import kernels, remainder, spectrum
+from netpurify.paper.training import Regime, Training, network_of, train
+
+
+class Verdict(StrEnum):
+    """What a measurement says about a statement of the theory."""
+
+    HOLDS = "holds"
+    VACUOUS = "vacuous"
+    FAILS = "does not hold"
+    MEASURED = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A statement of the theory beside what was measured.
+
+    Attributes:
+        part: Where the statement stands.
+        quantity: What is bounded.
+        relation: ``"<="``, ``">="``, ``"≲"`` for up to a constant, ``"small"`` for a condition without a constant,
+            ``"predicted"`` for a probability, or ``""`` for none.
+        bound: The bound, if there is one.
+        measured: A number, or the interval in which it is proven to lie.
+        verdict: Whether it holds; ``VACUOUS`` for a condition that is not small and for a bound that holds but allows
+            more than the size of what it bounds.
+        note: How to read it.
+    """
+
+    part: str
+    quantity: str
+    relation: str
+    bound: float | None
+    measured: float | Interval
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The table, and the run it was measured on."""
+
+    setting: Setting
+    regime: Regime
+    rows: tuple[Row, ...]
+    inputs: Tensor
+    training: Training
+    purified: Purified
+
+
+def examine(
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    m: int,
+    p: int,
+    gamma: float,
+    share: float,
+    generator: torch.Generator,
+    regime: Regime = "joint",
+    law: Law | None = None,
+    steps: int = 1000,
+    progress: Callable[[str], None] | None = None,
+) -> Examination:
+    """Train, contaminate and purify a network, and set what was seen beside the paper's bounds.
+
+    Cost: seconds at the paper's sizes; most of it goes into Lemma 1's intervals and the worst case, about
+    (fan-in)^2 times the iterations of ``lad.worst_case``, for both layers.
+
+    Args:
+        inputs: Training inputs [n, m k]; they also purify.
+        targets: Numbers [n].
+        m: Number of patches.
+        p: Number of filters.
+        gamma: Step size of Algorithm 1.
+        share: Share of altered weights (the paper's epsilon).
+        generator: Source of initial weights, contamination and searches.
+        regime: As in ``train``.
+        law: What is added to altered weights; ``None`` for the paper's N(1, 1).
+        steps: Most steps of each phase.
+        progress: Called with the name of each part before it is worked on.
+    """
+    say = progress or (lambda _: None)
+    say("train")
+    model = PatchCNN(m=m, k=inputs.shape[1] // m, p=p, generator=generator)
+    watch = _Watch(model, inputs)
+    training = train(model, inputs, targets, gamma=gamma, regime=regime, steps=steps, observe=watch)
+    say("contaminate and purify")
+    dirty = contaminate(training.trained.state_dict(), law or Normal(1.0, 1.0), share=share, generator=generator)
+    contaminated = network_of(training.trained, [matrix(layer) for layer in training.trained.layers])
+    contaminated.load_state_dict(dirty.state)
+    purified = purify(contaminated, training.initial, inputs)
+    setting = Setting(n=inputs.shape[0], m=m, k=model.k, p=p, gamma=gamma, share=share)
+    rows = [*_conditions(setting, regime), *_motion(setting, model, training), *_kernels(setting, watch, training)]
+    rows += _recovery(setting, regime, training, purified)
+    for name, fit in (("A_W", purified.layers[0]), ("A_beta", purified.layers[1])):
+        say(f"constants of {name}")
+        rows += _design(name, fit, setting.share, generator, spanned=name == "A_W" or regime != "joint")
+    return Examination(setting, regime, tuple(rows), inputs, training, purified)
+
+
+class _Watch:
+    """Extremes of G(t), H(t) and r(t) over t = 0, 1, 2, 4, 8, ..."""
+
+    def __init__(self, model: PatchCNN, inputs: Tensor) -> None:
+        self.model, self.inputs = model, inputs
+        self.held: PatchCNN | None = None
+        self.hidden: list[tuple[float, float]] = []
+        self.output: list[tuple[float, float]] = []
+        self.beyond: list[tuple[int, float]] = []
+
+    def __call__(self, t: int, weights: list[Tensor]) -> None:
+        if t & (t - 1) and self.held is None:
+            return
+        now = network_of(self.model, weights)
+        if self.held is not None:
+            self.beyond.append((t - 1, float(remainder(self.held, now, self.inputs).norm())))
+            self.held = None
+        if not t & (t - 1):
+            G, H = kernels(now, self.inputs)  # noqa: N806
+            self.output.append(spectrum(G))
+            self.hidden.append(spectrum(H))
+            self.held = now
+
+
+def _conditions(setting: Setting, regime: Regime) -> list[Row]:
+    theorem = "Theorem 2" if regime == "joint" else "Theorem 3"
+    rows = []
+    for name, value in setting.conditions().items():
+        part = theorem if name in ("log(p) / k", "eps sqrt(mn)") else "Theorem 1"
+        verdict = Verdict.HOLDS if value < 1.0 else Verdict.VACUOUS
+        note = "" if value < 1.0 else f"{part} promises nothing here"
+        rows.append(Row(part, name, "small", None, value, verdict, note))
+    return rows
+
+
+def _at_most(part: str, quantity: str, bound: float, measured: float, yardstick: tuple[str, float]) -> Row:
+    """A row for measured <= bound, vacuous where the bound allows more than the size of the thing itself."""
+    name, size = yardstick
+    if measured > bound:
+        return Row(part, quantity, "<=", bound, measured, Verdict.FAILS)
+    if bound < size:
+        return Row(part, quantity, "<=", bound, measured, Verdict.HOLDS)
+    return Row(part, quantity, "<=", bound, measured, Verdict.VACUOUS, f"allows more than {name}, {size:.3g}")
+
+
+def _up_to_a_constant(part: str, quantity: str, bound: float, measured: float) -> Row:
+    """A row for a bound whose constant the paper leaves open."""
+    return Row(part, quantity, "≲", bound, measured, Verdict.HOLDS, f"with the constant {measured / bound:.2g}")
+
+
+def _motion(setting: Setting, model: PatchCNN, training: Training) -> list[Row]:
+    """Theorem 1, (11) to (13), beside the first phase of training."""
+    path = training.trajectories[0]
+    hidden, output = (matrix(layer) for layer in model.layers)
+    squares = path.residual.square()
+    t = torch.arange(path.steps + 1, dtype=torch.float64)
+    ratio = squares / (setting.decay**t * squares[0])
+    slowest = int(ratio[1:].argmax()) + 1 if path.steps else 0
+    return [
+        _at_most("(11)", "max_jt |beta_j(t) - beta_j(0)|", setting.output_radius, float(path.moved[:, 1].max()),
+                 ("the largest |beta_j(0)|", float(output.abs().max()))),
+        _at_most("(12)", "max_jt |W_j(t) - W_j(0)|", setting.hidden_radius, float(path.moved[:, 0].max()),
+                 ("the largest |W_j(0)|", float(hidden.norm(dim=0).max()))),
+        Row("(13)", "max_t |y - f(t)|^2 / ((1 - gamma/8n)^t |y - f(0)|^2)", "<=", 1.0, float(ratio[slowest]),
+            Verdict.HOLDS if ratio[slowest] <= 1.0 else Verdict.FAILS, f"largest at step {slowest} of {path.steps}"),
+    ]  # fmt: skip
+
+
+def _kernels(setting: Setting, watch: _Watch, training: Training) -> list[Row]:
+    """(15) to (17) over the first phase."""
+    low_g, high_g = min(low for low, _ in watch.output), max(high for _, high in watch.output)
+    low_h, high_h = min(low for low, _ in watch.hidden), max(high for _, high in watch.hidden)
+    mn = setting.m * setting.n
+    residual = training.trajectories[0].residual
+    beyond = max((size / (setting.step * float(residual[t])) for t, size in watch.beyond if residual[t]), default=0.0)
+    return [
+        Row("(15)", "min_t lambda_min(G(t))", ">=", 0.0, low_g, Verdict.HOLDS if low_g >= -1e-12 else Verdict.FAILS),
+        _up_to_a_constant("(15)", "max_t lambda_max(G(t))", mn, high_g),
+        Row("(16)", "min_t lambda_min(H(t))", ">=", 1 / 6, low_h, Verdict.HOLDS if low_h >= 1 / 6 else Verdict.FAILS),
+        _up_to_a_constant("(16)", "max_t lambda_max(H(t))", 1.0, high_h),
+        _at_most("(17)", "max_t |r(t)| / (gamma/n |y - f(t)|)", setting.remainder, beyond,
+                 ("lambda_max(G) + lambda_max(H)", high_g + high_h)),
+    ]  # fmt: skip
+
+
+def _recovery(setting: Setting, regime: Regime, training: Training, purified: Purified) -> list[Row]:
+    """Theorems 2 and 3 beside the errors of the purified network."""
+    hidden, output = compare(purified.model, training.trained).values()
+    theorem = "Theorem 2" if regime == "joint" else "Theorem 3"
+    exact = Verdict.HOLDS if hidden.exact == 1.0 else Verdict.FAILS
+    rows = [Row(theorem, "share of units with W~_j = W_j to 1e-6", ">=", 1.0, hidden.exact, exact)]
+    if regime == "joint":
+        yardstick = ("|beta|^2 / p", float(matrix(training.trained.output).square().mean()))
+        error = _at_most(theorem, "|beta~ - beta|^2 / p", setting.output_error, output.rms**2, yardstick)
+        return [*rows, error]
+    verdict = Verdict.HOLDS if output.largest <= 1e-6 else Verdict.FAILS
+    note = f"{int(purified.layers[1].doubtful.sum())} filters feed it doubtful features"
+    return [*rows, Row(theorem, "max_j |beta~_j - beta_j|", "<=", 0.0, output.largest, verdict, note)]
+
+
+def _survived(worst: lad.WorstCase) -> Interval:
+    """Between how many arbitrary alterations are always repaired, and one less than some that are not."""
+    return Interval(worst.alterations, worst.alterations if worst.breaking is None else worst.breaking - 1)
+
+
+def _design(name: str, fit: LayerFit, share: float, generator: torch.Generator, *, spanned: bool) -> list[Row]:
+    """Lemma 1 and the limits of recovery for one design; ``spanned`` says that it spans what training changed."""
+    worst = lad.worst_case(fit.design)
+    found = constants(fit.design.matrix, generator=generator, worst=worst)
+    fan_in, units = fit.difference.shape
+    rank = fit.design.rank
+    positive = Verdict.HOLDS if found.lambda_low.low > 0.0 else Verdict.VACUOUS
+    rows = [
+        Row("(8)", f"sigma^2 of {name}, all c", "", None, found.sigma2, Verdict.MEASURED, "certified interval"),
+        Row("(8)", f"sigma^2 of {name}, random signs", "", None, found.sigma2_signs, Verdict.MEASURED),
+        Row("(9)", f"lambda_low of {name}", ">=", 0.0, found.lambda_low, positive, "certified interval"),
+        Row("(10)", f"lambda_high of {name}", "", None, found.lambda_high, Verdict.MEASURED),
+        Row("limit", f"{name}: eps that half of all units survive", "", None, lad.tolerance(fan_in, rank),
+            Verdict.MEASURED, f"fan-in {fan_in}, rank {rank}, generic design"),
+        Row("limit", f"{name}: alterations that every unit survives", "", None, _survived(worst), Verdict.MEASURED,
+            f"of {fan_in} weights, chosen and sized by an adversary; certified interval"),
+    ]  # fmt: skip
+    if not spanned:
+        return rows
+    one, layer = (lad.recovery_probability(fan_in, rank, share, units=count) for count in (1, units))
+    recovered = float(fit.recovered.double().mean())
+    return [
+        *rows,
+        Row("limit", f"{name}: P(one unit recovered)", "predicted", one, recovered, Verdict.MEASURED,
+            f"measured: share of {units}" if units > 1 else "measured: this run"),
+        Row("limit", f"{name}: P(every unit recovered)", "predicted", layer, float(recovered == 1.0), Verdict.MEASURED,
+            f"{units} units; measured: this run"),
+    ]  # fmt: skip
