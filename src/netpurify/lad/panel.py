@@ -97,11 +97,13 @@ def solve_panel(
     left = np.flatnonzero((work.state[:count] != PROVEN) | _refused(answer))
     pivots = 0
     if left.size:
-        stage[left] = 2
-        pivots = _walk(design, work, guess, left)
-        settle(work, design, left)
-        clock.book("simplex")
-        answer = _finish(design, data, start, work, accuracy)
+        # A design that spans everything has one vertex for each column: there is nowhere to walk.
+        if not (design.full and (work.state[left] == PROVEN).all()):
+            stage[left] = 2
+            pivots = _walk(design, work, guess, left)
+            settle(work, design, left)
+            clock.book("simplex")
+            answer = _finish(design, data, start, work, accuracy)
         if _refused(answer).any():
             _widen(design, start, work, np.flatnonzero(_refused(answer)))
             answer = _finish(design, data, start, work, accuracy)
