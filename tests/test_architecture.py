@@ -88,7 +88,7 @@ def test_public_names():
     ]  # fmt: skip
     assert paper.__all__ == [
         "DivergenceError", "LayerError", "LayerFit", "PatchCNN", "Purified", "Training", "Trajectory",
-        "compare", "gradients", "purify", "train",
+        "compare", "gradients", "purify", "train", "train_output",
     ]  # fmt: skip
     for module in (netpurify, lad, contaminate, paper, theory):
         for name in module.__all__:

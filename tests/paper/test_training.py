@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from netpurify import InputError
-from netpurify.paper import DivergenceError, PatchCNN, gradients, train
+from netpurify.paper import DivergenceError, PatchCNN, gradients, train, train_output
 from netpurify.paper.model import matrix, with_bias
 
 
@@ -121,6 +121,9 @@ def test_regimes_differ_where_they_should():
     assert not torch.equal(joint.trained.layers[0].weight, fixed.trained.layers[0].weight)
     assert fixed.trajectories[0].moved[:, 1].max() == 0.0  # the output layer rests while W is trained
     assert sequential.initial.output.weight.abs().max() == 0.0
+    again = train_output(joint, inputs, targets, gamma=0.1)
+    assert torch.equal(again.trained.output.weight, sequential.trained.output.weight)
+    assert len(again.trajectories) == len(sequential.trajectories) == 2
     assert torch.equal(sequential.initial.layers[0].weight, net.layers[0].weight)
 
 

@@ -11,7 +11,7 @@ Lu, Huang and Wang, "Purification of Contaminated Convolutional Neural Networks 
 
 from netpurify.paper.model import PatchCNN
 from netpurify.paper.purification import LayerError, LayerFit, Purified, compare, purify
-from netpurify.paper.training import DivergenceError, Training, Trajectory, gradients, train
+from netpurify.paper.training import DivergenceError, Training, Trajectory, gradients, train, train_output
 
 __all__ = [
     "DivergenceError",
@@ -25,4 +25,5 @@ __all__ = [
     "gradients",
     "purify",
     "train",
+    "train_output",
 ]

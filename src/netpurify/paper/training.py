@@ -106,13 +106,35 @@ def train(
     rows, goal = _check(model, inputs, targets, gamma, hidden_gamma, regime, steps, tolerance)
     run = _Descent(model, rows, goal, gamma, hidden_gamma, steps, tolerance)
     weights = [matrix(layer).clone() for layer in model.layers]
-    first = run.descend(weights, hidden=True, output=regime != "sequential-fixed", observe=observe)
+    path = run.descend(weights, hidden=True, output=regime != "sequential-fixed", observe=observe)
+    first = Training(copy.deepcopy(model), network_of(model, weights), (path,))
     if regime == "joint":
-        return Training(copy.deepcopy(model), network_of(model, weights), (first,))
-    start = [matrix(layer) for layer in model.layers[:-1]] + [torch.zeros_like(weights[-1])]
-    weights[-1] = start[-1].clone()
-    second = run.descend(weights, hidden=False, output=True, observe=None)
-    return Training(network_of(model, start), network_of(model, weights), (first, second))
+        return first
+    return train_output(first, inputs, targets, gamma=gamma, steps=steps, tolerance=tolerance)
+
+
+@one_thread()
+def train_output(
+    training: Training,
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    gamma: float,
+    steps: int = 1000,
+    tolerance: float = 1e-8,
+) -> Training:
+    """The second phase of sequential training: freeze the hidden layers, train the output layer from 0.
+
+    ``train(..., regime="sequential")`` is joint training followed by this. Arguments and errors as in ``train``.
+    """
+    model = training.trained
+    rows, goal = _check(model, inputs, targets, gamma, None, "sequential", steps, tolerance)
+    run = _Descent(model, rows, goal, gamma, None, steps, tolerance)
+    zero = torch.zeros_like(matrix(model.output))
+    weights = [*(matrix(layer).clone() for layer in model.layers[:-1]), zero.clone()]
+    path = run.descend(weights, hidden=False, output=True, observe=None)
+    start = [*(matrix(layer) for layer in training.initial.layers[:-1]), zero]
+    return Training(network_of(model, start), network_of(model, weights), (*training.trajectories, path))
 
 
 def gradients(model: PatchCNN, inputs: Tensor, targets: Tensor) -> list[Tensor]:
