@@ -151,6 +151,23 @@ def test_recovered_features_are_exact_where_units_are_and_near_elsewhere():
     assert error["recovered"][~right].max() < 0.1 * error["purified"][~right].max()
 
 
+def test_layers_that_are_not_chosen_are_taken_as_they_are():
+    training, inputs = trained(regime="sequential", seed=1)
+    contaminated = dirty(training.trained, 0.2)
+    first = purify(contaminated, training.initial, inputs)
+    half = copy.deepcopy(contaminated)
+    half.hidden.load_state_dict(first.model.hidden.state_dict())
+    second = purify(half, training.initial, inputs, layers=["output"])
+    assert [layer.name for layer in second.layers] == ["output"]
+    assert torch.equal(second.model.layers[0].weight, first.model.layers[0].weight)
+    assert torch.equal(second.model.output.weight, first.model.output.weight)
+    only = purify(contaminated, training.initial, inputs, layers=["hidden.0"])
+    assert torch.equal(only.model.output.weight, contaminated.output.weight)
+    for wrong in (["hidden.1"], "output"):
+        with pytest.raises(InputError, match="layers must be names among"):
+            purify(contaminated, training.initial, inputs, layers=wrong)
+
+
 def test_healthy_network_stays():
     training, inputs = trained(regime="sequential", seed=9)
     purified = purify(training.trained, training.initial, inputs)

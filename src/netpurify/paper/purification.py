@@ -1,6 +1,7 @@
 """Algorithm 2: every layer back into the span of what its clean inputs justify."""
 
 import copy
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,6 @@ from torch import Tensor, nn
 
 from netpurify import lad
 from netpurify.errors import InputError
-from netpurify.lad.arrays import ArrayLike
 from netpurify.paper.model import PatchCNN, matrix, with_bias, write
 from netpurify.paper.threads import one_thread
 
@@ -49,7 +49,7 @@ class LayerFit:
 
 @dataclass(frozen=True, slots=True)
 class Purified:
-    """The purified network, and one record per layer in forward order."""
+    """The purified network, and one record per layer that was purified, in forward order."""
 
     model: PatchCNN
     layers: tuple[LayerFit, ...]
@@ -63,6 +63,7 @@ def purify(
     *,
     fit: Fit = "l1",
     features: Features = "purified",
+    layers: Collection[str] | None = None,
     noise_floor: float | None = None,
     certify: bool = True,
     threads: int | None = None,
@@ -83,6 +84,7 @@ def purify(
             the sequential regime; the ``"initial"`` ones; or, unit by unit, what is ``"recovered"`` with evidence and
             the initial weights elsewhere. The paper leaves it open. A unit that was not recovered can be far off, and
             then its initial weights, which training moves little, are the better guess.
+        layers: Names of the layers to purify; ``None`` for all. The others are taken as they are.
         noise_floor: Residuals up to this are zero. ``None``: 256 rounding units of the unit's typical weight, which is
             what some hundred steps of training round away.
         certify: Whether every unit's fit is verified independently, at about the cost of the fit.
@@ -92,35 +94,60 @@ def purify(
         InputError: The networks differ in shape, there are no inputs, or inputs or initial weights are not finite.
     """
     _check(contaminated, initial, inputs, fit, features)
+    chosen = _chosen(contaminated, layers)
     model = copy.deepcopy(contaminated)
     rows = initial.patches(inputs)
     doubtful = torch.zeros(0, dtype=torch.bool)
     fits = []
-    for i, (name, layer, reference) in enumerate(zip(model.names, model.layers, initial.layers, strict=True)):
-        start = matrix(reference)
-        difference = matrix(layer) - start
-        difference = torch.where(torch.isfinite(difference), difference, torch.nan)
-        design = lad.Design.prepare(with_bias(rows, layer).T)
-        solution = certificate = None
-        change = torch.zeros_like(difference)
-        if fit == "l1":
-            floor = _rounding(layer, reference) if noise_floor is None else noise_floor
-            solution = lad.solve(design, difference, noise_floor=floor, threads=threads)
-            certificate = lad.verify(design, difference, solution) if certify else None
-            change = with_bias(rows, layer).T @ _tensor(solution.coefficients, start)
-        if fit == "l2":
-            columns = with_bias(rows, layer).T
-            change = columns @ torch.linalg.lstsq(columns, torch.nan_to_num(difference), driver="gelsd").solution
-        write(layer, start + change)
-        sure = torch.zeros(start.shape[0] - doubtful.shape[0], dtype=torch.bool)
-        fits.append(LayerFit(name, design, difference, torch.cat([doubtful, sure]), solution, certificate))
-        doubtful = ~fits[-1].recovered if features != "initial" else sure[:0]
-        if layer is not model.output:
-            trusted = fits[-1].recovered if features == "recovered" else torch.tensor(features == "purified")
-            through = torch.where(trusted, matrix(layer), start)
-            rows = (with_bias(rows, layer) @ through).relu()
-            rows = initial.pool(rows) if i == len(model.hidden) - 1 else rows
+    for name, layer, reference in zip(model.names, model.layers, initial.layers, strict=True):
+        seen, units = with_bias(rows, layer), torch.ones(layer.out_features, dtype=torch.bool)
+        if name in chosen:
+            found, change = _fit(name, layer, reference, seen, doubtful, fit, noise_floor, certify, threads)
+            write(layer, matrix(reference) + change)
+            fits.append(found)
+            units = found.recovered
+        if layer is model.output:
+            break
+        doubtful = torch.zeros_like(units) if features == "initial" else ~units
+        trusted = units if features == "recovered" else torch.full_like(units, features == "purified")
+        rows = (seen @ torch.where(trusted, matrix(layer), matrix(reference))).relu()
+        rows = initial.pool(rows) if layer is model.hidden[-1] else rows
     return Purified(model, tuple(fits))
+
+
+def _fit(
+    name: str,
+    layer: nn.Linear,
+    reference: nn.Linear,
+    seen: Tensor,
+    doubtful: Tensor,
+    fit: Fit,
+    noise_floor: float | None,
+    certify: bool,  # noqa: FBT001
+    threads: int | None,
+) -> tuple[LayerFit, Tensor]:
+    """The record of one layer, and by how much its fit differs from the initial weights, [fan-in, units]."""
+    difference = matrix(layer) - matrix(reference)
+    difference = torch.where(torch.isfinite(difference), difference, torch.nan)
+    design = lad.Design.prepare(seen.T)
+    solution = certificate = None
+    change = torch.zeros_like(difference)
+    if fit == "l1":
+        floor = _rounding(layer, reference) if noise_floor is None else noise_floor
+        solution = lad.solve(design, difference, noise_floor=floor, threads=threads)
+        certificate = lad.verify(design, difference, solution) if certify else None
+        change = seen.T @ torch.as_tensor(solution.coefficients).to(seen)
+    if fit == "l2":
+        change = seen.T @ torch.linalg.lstsq(seen.T, torch.nan_to_num(difference), driver="gelsd").solution
+    bias = torch.zeros(difference.shape[0] - doubtful.shape[0], dtype=torch.bool)
+    return LayerFit(name, design, difference, torch.cat([doubtful, bias]), solution, certificate), change
+
+
+def _chosen(model: PatchCNN, layers: Collection[str] | None) -> Collection[str]:
+    unknown = [name for name in layers or () if name not in model.names]
+    if unknown or isinstance(layers, str):
+        raise InputError(f"layers must be names among {model.names}; got {layers!r}")
+    return model.names if layers is None else layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +186,6 @@ def _rounding(layer: nn.Linear, reference: nn.Linear) -> Tensor:
     size = torch.maximum(matrix(layer).abs(), matrix(reference).abs())
     typical = torch.nan_to_num(size.double().nanmedian(0).values, posinf=0.0)
     return 256.0 * torch.finfo(layer.weight.dtype).eps * typical
-
-
-def _tensor(values: ArrayLike, like: Tensor) -> Tensor:
-    return torch.as_tensor(values).to(like)
 
 
 def _check(contaminated: PatchCNN, initial: PatchCNN, inputs: Tensor, fit: str, features: str) -> None:
