@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from netpurify import InputError, lad
-from netpurify.contaminate import Cauchy, Erase, Normal, SignFlip, Uniform, contaminate
+from netpurify.contaminate import BitFlip, Cauchy, Erase, Normal, SignFlip, Uniform, contaminate
 from netpurify.paper import PatchCNN, compare, purify, train
 from netpurify.paper.model import matrix
 
@@ -82,13 +82,13 @@ def test_doubtful_features_are_named_and_all_other_entries_are_right():
 def test_deep_networks_layer_by_layer_through_purified_layers():
     training, inputs = trained(layers=3, k=100, p=120, seed=5)
     contaminated = dirty(training.trained, 0.1)
-    for features, better in (("purified", True), ("initial", True)):
+    for features in ("purified", "initial"):
         purified = purify(contaminated, training.initial, inputs, features=features)
         assert [layer.name for layer in purified.layers] == ["hidden.0", "hidden.1", "hidden.2", "output"]
         errors = compare(purified.model, training.trained)
         before = compare(contaminated, training.trained)
         assert errors["hidden.0"].exact > 0.99
-        assert better == all(errors[name].mean < 0.1 * before[name].mean for name in ("hidden.1", "hidden.2"))
+        assert all(errors[name].mean < 0.1 * before[name].mean for name in ("hidden.1", "hidden.2"))
 
 
 def test_biases_are_purified_with_their_units():
@@ -109,6 +109,33 @@ def test_weights_that_are_not_finite_are_rebuilt(value):
     assert not torch.isfinite(matrix(contaminated.output)).all()
     for error in compare(purify(contaminated, training.initial, inputs).model, training.trained).values():
         assert error.largest < 1e-12
+
+
+def test_a_unit_of_which_nothing_is_left_is_not_called_recovered():
+    training, inputs = trained(p=40, regime="sequential", seed=7)
+    contaminated = copy.deepcopy(training.trained)
+    contaminated.layers[0].weight.data[3] = math.nan
+    hidden, output = purify(contaminated, training.initial, inputs).layers
+    assert hidden.solution.status[3] == lad.Status.RANK_FULL
+    assert hidden.recovered.tolist() == [unit != 3 for unit in range(40)]
+    assert output.doubtful.tolist() == [unit == 3 for unit in range(40)]
+
+
+@pytest.mark.parametrize("law", [BitFlip(), Normal(0.0, 1e12), Normal(1e300, 1.0), Cauchy(0.0, 1e8)])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
+def test_absurd_weights_cost_the_others_nothing(law, share):
+    training, inputs = trained(n=4, m=3, k=60, p=60, regime="sequential", seed=3)
+    purified = purify(dirty(training.trained, share, law=law), training.initial, inputs)
+    hidden, output = purified.layers
+    error = [
+        (matrix(ours) - matrix(true)).abs()
+        for ours, true in zip(purified.model.layers, training.trained.layers, strict=True)
+    ]
+    assert error[0][:, hidden.recovered].max() < 1e-9
+    if share < 0.5:
+        assert hidden.recovered.double().mean() > 0.8
+    if output.recovered.all():
+        assert error[1][~output.doubtful].max() < 1e-9
 
 
 def test_baselines_are_what_they_say():
@@ -210,6 +237,14 @@ def test_bad_input_is_refused(change, message):
     arguments = {"inputs": inputs} | change
     with pytest.raises(InputError, match=message):
         purify(training.trained, training.initial, arguments.pop("inputs"), **arguments)
+
+
+@pytest.mark.parametrize(("first", "second"), [(torch.float16, torch.float16), (torch.float64, torch.float32)])
+def test_precision_that_hides_what_training_changed_is_refused(first, second):
+    training, inputs = trained(p=20, seed=12)
+    nets = copy.deepcopy(training.trained).to(first), copy.deepcopy(training.initial).to(second)
+    with pytest.raises(InputError, match="both networks must be float64 or float32"):
+        purify(*nets, inputs)
 
 
 def test_networks_that_do_not_match_are_refused():

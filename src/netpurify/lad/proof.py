@@ -159,7 +159,7 @@ def _certify(
         proven = open_gap <= accuracy * scale and misplaced <= _INFEASIBLE
         if not finite:
             status[i] = _FAILED
-        elif 0 < live <= rank and count == 0:
+        elif live <= rank and rank > 0 and count == 0:
             status[i] = _RANK_FULL
         elif count == 0:
             status[i] = _CLEAN

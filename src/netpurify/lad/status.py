@@ -47,7 +47,8 @@ _TEXTS = {
         "nothing to do",
     ),
     Status.RECOVERED: (
-        "a proven minimum with more zero residuals than chance allows: the fit is the truth",
+        "a proven minimum with more zero residuals than chance allows: the fit is the truth, unless alterations agree "
+        "with one another",
         "use the fit; the rows with a residual are the altered ones",
     ),
     Status.OPTIMAL: (

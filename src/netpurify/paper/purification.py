@@ -16,6 +16,7 @@ from netpurify.paper.threads import one_thread
 
 Fit = Literal["l1", "l2", "initial"]
 Features = Literal["purified", "initial", "recovered"]
+_ABSURD = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class LayerFit:
         design: The layer's clean inputs as columns, factored: A_W (equation 6), or A_beta (equation 7).
         difference: Contaminated minus initial weights [fan-in, units]; NaN where the weight was not finite.
         doubtful: Which entries of the fan-in come from units that were not recovered, [fan-in]. Their rows of the
-            design are wrong, so the fit is right about all other entries of a unit, and worthless there.
+            design are wrong. Of a unit that is recovered the fit is right about all other entries, and worthless there.
         solution: The L1 fit, with a status for each unit; ``None`` for the baselines.
         certificate: What was proven of each unit, recomputed; ``None`` for the baselines.
     """
@@ -41,7 +42,11 @@ class LayerFit:
 
     @property
     def recovered(self) -> Tensor:
-        """Which units have the evidence that they are what training left, up to ``doubtful`` entries, [units]."""
+        """Which units have the evidence that they are what training left, up to ``doubtful`` entries, [units].
+
+        The evidence is agreement: as many weights as this can fit one point of the span only if it is the truth, or if
+        alterations agree with one another (more than half of a unit's weights reset to the initial ones, say).
+        """
         if self.solution is None:
             return torch.zeros(self.difference.shape[1], dtype=torch.bool)
         return torch.from_numpy(np.isin(self.solution.status, (lad.Status.CLEAN, lad.Status.RECOVERED)))
@@ -75,7 +80,8 @@ def purify(
     from outside the training set; exactness needs inputs that span what the training inputs span.
 
     Args:
-        contaminated: Network to purify; it is left as it is. Weights that are NaN or infinite count as missing.
+        contaminated: Network to purify; it is left as it is. Weights that are NaN, infinite or absurd (a million times
+            what is usual in their layer: a flipped exponent) count as missing.
         initial: The same network before training.
         inputs: Clean inputs [n, d].
         fit: ``"l1"`` is Algorithm 2. Baselines: ``"l2"`` projects on the span by least squares, ``"initial"`` returns
@@ -91,7 +97,8 @@ def purify(
         threads: As in ``lad.solve``.
 
     Raises:
-        InputError: The networks differ in shape, there are no inputs, or inputs or initial weights are not finite.
+        InputError: The networks differ in shape or dtype or have fewer than 32 bits, there are no inputs, or inputs or
+            initial weights are not finite.
     """
     _check(contaminated, initial, inputs, fit, features)
     chosen = _chosen(contaminated, layers)
@@ -110,6 +117,7 @@ def purify(
             break
         doubtful = torch.zeros_like(units) if features == "initial" else ~units
         trusted = units if features == "recovered" else torch.full_like(units, features == "purified")
+        trusted &= _sane(layer, reference)
         rows = (seen @ torch.where(trusted, matrix(layer), matrix(reference))).relu()
         rows = initial.pool(rows) if layer is model.hidden[-1] else rows
     return Purified(model, tuple(fits))
@@ -128,7 +136,12 @@ def _fit(
 ) -> tuple[LayerFit, Tensor]:
     """The record of one layer, and by how much its fit differs from the initial weights, [fan-in, units]."""
     difference = matrix(layer) - matrix(reference)
-    difference = torch.where(torch.isfinite(difference), difference, torch.nan)
+    sizes = torch.maximum(matrix(layer).abs(), matrix(reference).abs())
+    # Beyond this a weight tells nothing but that it is wrong, and would cost the others their digits. Where the initial
+    # weights are 0, the small ones of the layer say what is usual: nine in ten may be altered.
+    usual = torch.maximum(matrix(reference).abs().max(), sizes.flatten().sort().values[sizes.numel() // 10])
+    absurd = _ABSURD * usual
+    difference = torch.where(sizes <= absurd, difference, torch.nan)
     design = lad.Design.prepare(seen.T)
     solution = certificate = None
     change = torch.zeros_like(difference)
@@ -181,10 +194,17 @@ def compare(network: PatchCNN, true: PatchCNN) -> dict[str, LayerError]:
     return found
 
 
+def _sane(layer: nn.Linear, reference: nn.Linear) -> Tensor:
+    """Which units can be fed forward: a fit that is thousands of times its initial weights would drown all others."""
+    sizes = [matrix(part).norm(dim=0) for part in (layer, reference)]
+    return sizes[0] <= 1e3 * torch.maximum(sizes[1], sizes[1].median())
+
+
 def _rounding(layer: nn.Linear, reference: nn.Linear) -> Tensor:
     """A noise floor for each unit, [units]."""
     size = torch.maximum(matrix(layer).abs(), matrix(reference).abs())
     typical = torch.nan_to_num(size.double().nanmedian(0).values, posinf=0.0)
+    typical = torch.minimum(typical, typical.median())  # a unit that is all noise has no say in its own floor
     return 256.0 * torch.finfo(layer.weight.dtype).eps * typical
 
 
@@ -198,6 +218,11 @@ def _check(contaminated: PatchCNN, initial: PatchCNN, inputs: Tensor, fit: str, 
         raise InputError(
             "the contaminated and the initial network must have the same layers; got "
             f"m = {contaminated.m}, {shapes[0]} and m = {initial.m}, {shapes[1]}"
+        )
+    kinds = {value.dtype for net in (contaminated, initial) for value in net.state_dict().values()}
+    if not (kinds == {torch.float64} or kinds == {torch.float32}):
+        raise InputError(
+            f"both networks must be float64 or float32: rounding to less hides what training changed; got {kinds}"
         )
     rows = initial.patches(inputs)
     if not inputs.shape[0]:
