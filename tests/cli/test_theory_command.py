@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -56,7 +57,9 @@ def test_given_inputs_are_used(tmp_path):
     ("arguments", "message"),
     [
         (["--eps", "1.5"], "got 1.5"),
-        (["--n", "0"], "got n = 0"),
+        (["--n", "0"], "--n"),
+        (["--n", "-1"], "--n"),
+        (["--seed", "99999999999999999999999"], "--seed"),
         (["--m", "0"], "--m"),
         (["--regime", "both"], "regime must be"),
         (["--gamma", "1e300"], "lower gamma"),
@@ -77,7 +80,30 @@ def test_inputs_that_patches_do_not_cover(tmp_path):
     np.save(path, np.zeros((4, 81)))
     done = run(*SMALL, "--inputs", str(path))
     assert done.returncode == 2
-    assert "inputs must be [n, 80]" in done.stderr
+    assert "[n, m k] = [n, 80]" in done.stderr
+
+
+def test_an_empty_file_is_bad_input(tmp_path):
+    path = tmp_path / "inputs.npy"
+    path.touch()
+    done = run(*SMALL, "--inputs", str(path))
+    assert done.returncode == 2
+    assert "--inputs must be a .npy file" in done.stderr
+
+
+def test_json_has_no_words_that_json_does_not_know(tmp_path):
+    path = tmp_path / "inputs.npy"
+    np.save(path, 0.01 * np.random.default_rng(0).standard_normal((3, 80)))
+    done = run(*SMALL, "--json", "--inputs", str(path), "--gamma", "24", "--steps", "5")
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout, parse_constant=lambda word: pytest.fail(word))
+
+
+def test_a_terminal_that_knows_few_signs_gets_the_table_all_the_same():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "netpurify", *SMALL]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 def test_pickled_inputs_are_refused(tmp_path):

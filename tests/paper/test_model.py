@@ -67,7 +67,7 @@ def test_inputs_that_patches_do_not_cover_are_refused(shape):
         net(torch.zeros(shape, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("wrong", [{"m": 0}, {"k": -1}, {"p": 0}, {"layers": 0}, {"classes": 0}])
+@pytest.mark.parametrize("wrong", [{"m": 0}, {"k": -1}, {"p": 0}, {"layers": 0}, {"classes": 0}, {"m": 2.5}])
 def test_sizes_below_1_are_refused_by_name(wrong):
-    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be at least 1"):
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be a whole number, at least 1"):
         PatchCNN(**({"m": 1, "k": 1, "p": 1} | wrong), generator=generator())

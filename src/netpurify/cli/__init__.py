@@ -3,6 +3,7 @@
 Exit codes: 0 all well, 1 findings, 2 usage or bad input, 3 a fault of netpurify itself.
 """
 
+import io
 import sys
 import traceback
 from importlib.metadata import version
@@ -36,6 +37,9 @@ def _options(
 
 def main() -> None:
     """Run the command line and exit with a code that scripts can use."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign must not end the run
     try:
         app()
     except NetpurifyError as error:

@@ -1,6 +1,7 @@
 """What commands print: tables and JSON on standard output, everything else on standard error."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -25,8 +26,16 @@ def show_table(
 
 
 def show_json(value: dict[str, Any]) -> None:
-    """Print a record as JSON."""
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    """Print a record as JSON; what is not a finite number becomes null, since JSON knows no other."""
+    sys.stdout.write(json.dumps(_finite(value), indent=2, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def note(message: str) -> None:

@@ -16,7 +16,7 @@ _SCHEMA = 1
 
 
 def theory(
-    n: Annotated[int, typer.Option("--n", help="Training inputs, which also purify.")] = 5,
+    n: Annotated[int, typer.Option("--n", min=1, help="Training inputs, which also purify.")] = 5,
     m: Annotated[int, typer.Option("--m", min=1, help="Patches of an input.")] = 5,
     k: Annotated[int, typer.Option("--k", min=1, help="Entries of a patch.")] = 100,
     p: Annotated[int, typer.Option("--p", min=2, help="Filters.")] = 300,
@@ -26,7 +26,9 @@ def theory(
         str, typer.Option(help="joint (Theorem 2), sequential or sequential-fixed (Theorem 3).")
     ] = "joint",
     steps: Annotated[int, typer.Option(min=1, help="Most steps of gradient descent.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of data, initial weights and contamination.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Seed of data, initial weights and contamination.")
+    ] = 0,
     inputs: Annotated[Path | None, typer.Option(help="Training inputs [n, m k] as .npy instead of N(0, I).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,  # noqa: FBT002
 ) -> None:
@@ -35,7 +37,7 @@ def theory(
     Example: [bold]netpurify theory --k 150 --p 1000 --regime sequential --eps 0.2[/bold]
     """
     generator = torch.Generator().manual_seed(seed)
-    given = _read(inputs) if inputs else torch.randn(n, m * k, generator=generator, dtype=torch.float64)
+    given = _read(inputs, m * k) if inputs else torch.randn(n, m * k, generator=generator, dtype=torch.float64)
     targets = 2.0 * torch.rand(given.shape[0], generator=generator, dtype=torch.float64) - 1.0
     options: dict[str, Any] = {"m": m, "p": p, "gamma": gamma, "share": eps, "regime": regime, "steps": steps}
     found = examine(given, targets, generator=generator, progress=None if as_json else note, **options)
@@ -47,13 +49,15 @@ def theory(
     note("A condition that is to be 'sufficiently small' counts as holding below 1: the paper names no constant.")
 
 
-def _read(path: Path) -> torch.Tensor:
+def _read(path: Path, size: int) -> torch.Tensor:
     try:
         values = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise InputError(f"--inputs must be a .npy file of numbers [n, m k]; {path}: {error}") from error
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "fiu":
         raise InputError(f"--inputs must hold real numbers [n, m k]; {path} does not")
+    if values.shape[1] != size:
+        raise InputError(f"--inputs must be [n, m k] = [n, {size}]; {path} holds {list(values.shape)}; set --m and --k")
     return torch.from_numpy(values.astype(np.float64))
 
 
@@ -68,7 +72,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return row.part, row.quantity, bound, _number(row.measured), str(row.verdict), row.note
 
 
-def _number(value: float | Interval) -> str:
+def _number(value: float | Interval | None) -> str:
+    if value is None:
+        return "-"
     return f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"
 
 

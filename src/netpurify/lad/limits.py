@@ -29,7 +29,9 @@ def tolerance(fan_in: int, rank: int) -> float:
 
     Reference: Donoho and Tanner, Counting faces of randomly projected polytopes (2009); Amelunxen et al. (2014).
     """
-    return _threshold(rank / fan_in) if fan_in > 0 else float(not rank)
+    if not (rank >= 0 and fan_in >= 0):
+        raise InputError(f"fan_in and rank must be whole numbers, at least 0; got {fan_in} and {rank}")
+    return _threshold(rank / fan_in) if fan_in > 0 else 1.0
 
 
 def recovery_probability(fan_in: int, rank: int, share: float, *, units: float = 1) -> float:

@@ -47,8 +47,8 @@ class PatchCNN(nn.Module):
         super().__init__()
         sizes = {"m": m, "k": k, "p": p, "layers": layers} | ({} if classes is None else {"classes": classes})
         for name, size in sizes.items():
-            if size < 1:
-                raise InputError(f"{name} must be at least 1; got {size}")
+            if size < 1 or size != int(size):
+                raise InputError(f"{name} must be a whole number, at least 1; got {size}")
         self.m, self.k, self.p, self.classes = m, k, p, classes
         self.hidden = nn.ModuleList(_linear(k if i == 0 else p, p, bias, dtype) for i in range(layers))
         self.output = _linear(p, classes or 1, bias, dtype)

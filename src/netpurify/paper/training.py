@@ -188,6 +188,11 @@ class _Descent:
             residuals.append(float(slope.norm()))
             moved.append([self.distance(now, then) for now, then in zip(weights, start, strict=True)])
             if not math.isfinite(losses[-1]):
+                if not t:
+                    raise InputError(
+                        f"the loss must be finite before training; it is {losses[-1]}; rescale the inputs or check the "
+                        "initial weights"
+                    )
                 raise DivergenceError(
                     f"training diverged: the loss is {losses[-1]} at step {t}; lower gamma (now {self.gamma})"
                 )

@@ -24,15 +24,18 @@ class Setting:
         """The gamma of the theorems."""
         return self.gamma / self.n
 
-    def conditions(self) -> dict[str, float]:
-        """What Theorems 1 to 3 want to be sufficiently small."""
+    def conditions(self) -> dict[tuple[str, str], float]:
+        """What the paper wants to be sufficiently small, by statement and expression."""
         mn, log_p = self.m * self.n, math.log(self.p)
         return {
-            "mn log(mn) / k": mn * math.log(mn) / self.k,
-            "(mn)^3 log(p)^4 / p": mn**3 * log_p**4 / self.p,
-            "mn gamma / n": mn * self.step,
-            "log(p) / k": log_p / self.k,
-            "eps sqrt(mn)": self.share * math.sqrt(mn),
+            ("Lemma 1", "mn / k"): mn / self.k,
+            ("Lemma 1", "mn / sqrt(p)"): mn / math.sqrt(self.p),
+            ("Lemma 1", "n log(mn) / k"): self.n * math.log(mn) / self.k,
+            ("Theorem 1", "mn log(mn) / k"): mn * math.log(mn) / self.k,
+            ("Theorem 1", "(mn)^3 log(p)^4 / p"): mn**3 * log_p**4 / self.p,
+            ("Theorem 1", "mn gamma / n"): mn * self.step,
+            ("Theorems 2, 3", "log(p) / k"): log_p / self.k,
+            ("Theorems 2, 3", "eps sqrt(mn)"): self.share * math.sqrt(mn),
         }
 
     @property

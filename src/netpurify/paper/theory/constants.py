@@ -55,19 +55,23 @@ def constants(
     A = to_numpy(design, "the design").astype(np.float64)  # noqa: N806
     if A.ndim != 2 or not A.size:
         raise InputError(f"the design must be a matrix [k, q] with k, q >= 1; got {list(A.shape)}")
+    if not np.isfinite(A).all():
+        raise InputError("the design must be finite; got NaN or infinite entries")
     k, q = A.shape
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     # In the basis of the right singular vectors: norms of D do not change, and the bounds get better.
     turned = left * singular
-    smallest = 0.0 if singular.size < q or singular[-1] <= singular[0] * k * np.finfo(float).eps else singular[-1]
-    if not smallest:
-        return Constants(_sigma2(turned, k, q), float((A**2).sum() / (k * q)), Interval(0.0, 0.0), _high(singular, k))
-    worst = worst or lad.worst_case(A)
-    low = max(smallest, smallest / math.sqrt(worst.rho[1]), _by_coordinates(turned)) / k
-    high = _search(turned, generator, starts) / k
-    return Constants(
-        _sigma2(turned, k, q), float((A**2).sum() / (k * q)), Interval(low, max(low, high)), _high(singular, k)
-    )
+    # What the factorisation may have rounded away of any A D.
+    slack = 8.0 * max(k, q) * float(np.finfo(float).eps) * float(singular[0])
+    smallest = float(singular[-1]) if singular.size == q else 0.0
+    most = (_search(turned, generator, starts) if smallest else 0.0) + math.sqrt(k) * slack
+    least = 0.0
+    if smallest > slack:
+        worst = worst or lad.worst_case(A)
+        rho = worst.rho[1] if lad.Design.prepare(A).rank == q else 1.0  # else rho is that of a smaller span
+        least = max(smallest, smallest / math.sqrt(rho), _by_coordinates(turned)) - math.sqrt(k) * slack
+    low = Interval(max(0.0, least) / k, most / k)
+    return Constants(_sigma2(turned, k, q), float((A**2).sum() / (k * q)), low, _high(singular, k))
 
 
 def _high(singular: NDArray[np.float64], k: int) -> float:

@@ -16,7 +16,8 @@ def kernels(model: PatchCNN, inputs: Tensor) -> tuple[Tensor, Tensor]:
     relu'(W_j' P_a x_s) relu'(W_j' P_b x_l): to first order a step of Algorithm 1 changes f by gamma/n (G + H)(y - f).
 
     The paper pulls (P x_s)'(P x_l) with P = sum_a P_a out of H's sum over patches, which holds for m = 1 only; this is
-    the matrix for which its recursion is true.
+    the matrix for which its recursion is true, up to the hidden step seeing y - v(t+1), the residual after the output
+    step, instead of y - f(t). The paper's H(t) is that of W(t) and beta(t+1).
     """
     if model.classes is not None or len(model.hidden) != 1:
         raise InputError(
