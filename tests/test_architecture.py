@@ -13,7 +13,7 @@ from netpurify.paper import theory
 SOURCE = Path(netpurify.__file__).parent
 LEVELS = [
     {"errors"},
-    {"lad", "checkpoint"},
+    {"lad", "checkpoint", "clusters"},
     {"network", "contaminate", "paper", "data", "engine"},
     {"report", "experiments"},
     {"cli"},

@@ -11,3 +11,7 @@ class InputError(NetpurifyError, ValueError):
 
 class DataError(NetpurifyError):
     """A data set is not there, damaged, foreign, or could not be fetched or stored."""
+
+
+class EngineError(NetpurifyError):
+    """Work could not be run where it was meant to: no such cluster, a worker that died, a worker without netpurify."""
