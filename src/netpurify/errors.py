@@ -15,3 +15,7 @@ class DataError(NetpurifyError):
 
 class EngineError(NetpurifyError):
     """Work could not be run where it was meant to: no such cluster, a worker that died, a worker without netpurify."""
+
+
+class JournalError(NetpurifyError):
+    """The record of an experiment's finished trials is damaged, in use by another run, or could not be written."""

@@ -1,0 +1,88 @@
+"""The table: every scalar reads back as itself, whatever it looks like; sums leave out what is missing."""
+
+import math
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netpurify.data import store
+from netpurify.errors import InputError, JournalError
+from netpurify.experiments import group, read, select, summary, table
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
+CONFUSABLE = [
+    "", "1", "-1.5", "1e5", "nan", "-inf", "true", "True", "null", '"', '"1"', 'a"b,c', " 1", "٣", "a\r\nb", "\r", "\n",
+    "\0", "\ud800",
+]  # fmt: skip
+
+
+def bits(value):
+    return struct.pack("d", value) if isinstance(value, float) and not math.isnan(value) else repr(value)
+
+
+def round_trip(tmp_path, values):
+    table.write(tmp_path / "some.csv", [{"value": value, "last": 1} for value in values])
+    return [row["value"] for row in read(tmp_path / "some.csv")]
+
+
+@settings(deadline=None)  # a busy disk takes its time to confirm a write
+@given(st.lists(SCALARS))
+def test_every_scalar_reads_back_as_itself(tmp_path_factory, values):
+    back = round_trip(tmp_path_factory.mktemp("table"), values)
+    assert [bits(value) for value in back] == [bits(value) for value in values]
+
+
+def test_texts_that_look_like_something_else_stay_texts(tmp_path):
+    assert round_trip(tmp_path, CONFUSABLE) == CONFUSABLE
+
+
+def test_columns_stand_where_rows_first_use_them(tmp_path):
+    table.write(tmp_path / "some.csv", [{"a": 1, "seconds": 0.5, "failure": None}, {"b": 2.0}])
+    assert (tmp_path / "some.csv").read_text() == "a,b,seconds,failure\n1,,0.5,\n,2.0,,\n"
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    table.write(tmp_path / "some.csv", [{"a": 1}])
+    monkeypatch.setattr(store.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(JournalError, match="No space left on device; make room"):
+        table.write(tmp_path / "some.csv", [{"a": 2}])
+    assert [path.name for path in tmp_path.iterdir()] == ["some.csv"]
+    assert read(tmp_path / "some.csv")[0]["a"] == 1
+
+
+def test_tables_that_are_not_there_or_cut_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no such table"):
+        read(tmp_path / "some.csv")
+    (tmp_path / "some.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(InputError, match="must have 2 values; line 3 has 1"):
+        read(tmp_path / "some.csv")
+
+
+ROWS = [
+    {"width": 8, "eps": 0.1, "value": 1.0, "failure": None},
+    {"width": 16, "eps": 0.1, "value": True, "failure": None},
+    {"width": 8, "eps": 0.1, "value": 4.0, "failure": None},
+    {"width": 8, "eps": 0.1, "value": float("nan"), "failure": None},
+    {"width": 8, "eps": 0.2, "value": None, "failure": "OSError: gone"},
+]
+
+
+def test_rows_are_chosen_and_grouped_in_order():
+    assert select(ROWS, width=8, failure=None) == [ROWS[0], ROWS[2], ROWS[3]]
+    assert list(group(ROWS, ["eps", "width"])) == [(0.1, 8), (0.1, 16), (0.2, 8)]
+
+
+def test_sums_leave_out_what_is_missing():
+    result = summary(ROWS, ["width", "eps"], "value")
+    many, one, none = result[8, 0.1], result[16, 0.1], result[8, 0.2]
+    assert (many.count, many.mean, many.low, many.median, many.high) == (2, 2.5, 1.75, 2.5, 3.25)
+    assert many.deviation == pytest.approx(math.sqrt(4.5))
+    assert (one.count, one.mean, math.isnan(one.deviation)) == (1, 1.0, True)
+    assert (none.count, math.isnan(none.mean), math.isnan(none.median)) == (0, True, True)
+
+
+def test_texts_cannot_be_summed_up():
+    with pytest.raises(InputError, match="failure must hold numbers"):
+        summary(ROWS, ["width"], "failure")
