@@ -101,7 +101,7 @@ def ray_cluster(engine: str) -> Iterator[int]:
         except (ConnectionError, RuntimeError, ValueError) as problem:
             raise EngineError(
                 f"a Ray cluster must answer at {engine}; none did ({first_line(problem)}); start one with "
-                "`ray start --head`, or correct the address"
+                "`ray start --head`, correct the address, or set RAY_AUTH_MODE=token if the cluster asks for its token"
             ) from problem
     try:
         yield int(ray.cluster_resources().get("CPU", 1))
