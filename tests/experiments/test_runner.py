@@ -113,7 +113,7 @@ from toy_work import fussy
 from netpurify import engine
 from netpurify.experiments import run
 
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 assert engine.workers("ray") == 2
 run(STEADY, folder="ray", mode="quick", engine="ray")
 list(engine.run(fussy, range(5), engine="ray"))
