@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from netpurify.cli import theory
+from netpurify.cli import data, reproduce, theory
 from netpurify.cli.screen import complain
 from netpurify.errors import NetpurifyError
 
@@ -23,7 +23,9 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
+app.command("reproduce")(reproduce.reproduce)
 app.command("theory")(theory.theory)
+app.add_typer(data.app, name="data")
 
 
 @app.callback(invoke_without_command=True)

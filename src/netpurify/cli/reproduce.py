@@ -1,0 +1,147 @@
+"""``netpurify reproduce``: the paper's figures, measured, as tables, plots and one page."""
+
+import os
+import platform
+import time
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from netpurify import data, experiments, report
+from netpurify.cli.screen import Bar, note, show_line, show_table
+from netpurify.errors import DataError, InputError
+from netpurify.experiments import Mode
+from netpurify.experiments.experiment import trials_of
+from netpurify.experiments.figures import FIGURES
+
+
+def reproduce(
+    figures: Annotated[
+        list[int] | None, typer.Argument(help="Numbers of figures, 2 to 13; all if none is given.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small grids, one or two trials: minutes.")] = False,  # noqa: FBT002
+    full: Annotated[bool, typer.Option("--full", help="The paper's own numbers of trials: hours.")] = False,  # noqa: FBT002
+    trials: Annotated[int | None, typer.Option(help="Trials of each cell, instead of the mode's number.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Trials at the same time; all cores if not given.")] = None,
+    engine: Annotated[
+        str, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port.")
+    ] = "processes",
+    folder: Annotated[Path, typer.Option(help="Where tables are kept; a second run goes on from there.")] = Path(
+        "results"
+    ),
+    page: Annotated[Path | None, typer.Option("--report", help="Write the page with plots and claims here.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write it as Markdown here, with plots beside it.")] = None,
+    dry: Annotated[bool, typer.Option("--plan", help="Only say what it would cost.")] = False,  # noqa: FBT002
+) -> None:
+    """Measure the figures of the paper; what is done is never done again, whatever interrupts it.
+
+    Example: [bold]netpurify reproduce 8 --quick --report figure8.html[/bold] (no download needed)
+    """
+    mode = _mode(quick=quick, full=full)
+    chosen = _chosen(figures or list(FIGURES))
+    folder = folder / mode
+    options = {"folder": folder, "mode": mode, "trials": trials, "engine": engine, "jobs": jobs}
+    plans = {name: experiments.plan(experiment, **options) for name, experiment in chosen.items()}
+    left = sum(plan.wall_seconds for plan in plans.values())
+    note(f"{len(chosen)} experiments, {sum(plan.total - plan.done for plan in plans.values())} trials to run, about "
+         f"{_minutes(left)} on {max(plan.workers for plan in plans.values())} workers")  # fmt: skip
+    if dry:
+        _show_plans(plans)
+        return
+    _need_data(chosen.values(), mode)
+    start = time.monotonic()
+    tables = {}
+    for name, experiment in chosen.items():
+        with Bar(name) as bar:
+            tables[name] = experiments.run(experiment, progress=bar.follow, **options)
+    results = [
+        report.Result(figure, experiments.read(tables[figure.experiment.name]), mode=mode)
+        for number, figure in FIGURES.items()
+        if number in (figures or FIGURES)
+    ]
+    _show_findings(results)
+    about = _about(mode, trials, time.monotonic() - start, results)
+    if page:
+        report.write(page, report.page(results, about=about))
+        show_line(f"page: {page}")
+    if markdown:
+        _write_markdown(markdown, results, about)
+    show_line(f"tables: {folder}")
+    raise typer.Exit(1 if any(result.failures for result in results) else 0)
+
+
+def _mode(*, quick: bool, full: bool) -> Mode:
+    if quick and full:
+        raise InputError("--quick and --full exclude each other; give one of them, or none for a few trials of all")
+    return "quick" if quick else "full" if full else "default"
+
+
+def _chosen(numbers: list[int]) -> dict[str, experiments.Experiment]:
+    unknown = [number for number in numbers if number not in FIGURES]
+    if unknown:
+        raise InputError(f"figures are numbered {min(FIGURES)} to {max(FIGURES)}; got {unknown}")
+    found = [FIGURES[number].experiment for number in sorted(set(numbers))]
+    return {experiment.name: experiment for experiment in found}
+
+
+def _need_data(chosen: Iterable[experiments.Experiment], mode: Mode) -> None:
+    """Fails before anything is run, not in every trial."""
+    cells = [trial.settings for experiment in chosen for trial in trials_of(experiment, mode=mode, trials=1)]
+    for name in sorted({str(cell["data"]) for cell in cells if "data" in cell}):
+        try:
+            data.load(name, split="test")
+        except DataError as problem:
+            raise DataError(f"{problem}; or choose figures that do not need {name}") from problem
+
+
+def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.Result]) -> dict[str, str]:
+    chosen = f" --trials {trials}" if trials else ""
+    flag = "" if mode == "default" else f" --{mode}"
+    tables = {result.figure.experiment.name: result for result in results}
+    spent = sum(float(row["seconds"] or 0.0) for result in tables.values() for row in _first_rows(result))
+    return {
+        "Command": f"netpurify reproduce{flag}{chosen}",
+        "Version": version("netpurify"),
+        "Machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "Time": f"{_minutes(spent)} of one core in all trials; this call took {_minutes(seconds)}",
+    }
+
+
+def _first_rows(result: report.Result) -> list[experiments.Row]:
+    """One row of each trial."""
+    names = list(result.figure.experiment.grid(result.mode)[0])
+    return [rows[0] for rows in experiments.group(result.rows, [*names, "trial"]).values()]
+
+
+def _write_markdown(path: Path, results: list[report.Result], about: dict[str, str]) -> None:
+    pictures = {result.figure.number: report.picture(result) for result in results}
+    for number, picture in pictures.items():
+        if picture is not None:
+            report.write(path.parent / "figures" / f"figure{number:02}.svg", picture)
+    text = report.markdown(results, about=about, images=lambda number: f"figures/figure{number:02}.svg")
+    report.write(path, text)
+    show_line(f"markdown: {path}")
+
+
+def _show_plans(plans: dict[str, experiments.Plan]) -> None:
+    rows = [
+        (name, str(plan.total), str(plan.done), _minutes(plan.seconds), _minutes(plan.wall_seconds))
+        for name, plan in plans.items()
+    ]
+    show_table("", ("experiment", "trials", "done", "core time left", "time left"), rows, numbers=(1, 2, 3, 4))
+
+
+def _show_findings(results: list[report.Result]) -> None:
+    rows = [
+        (str(result.figure.number), finding.claim, finding.measured, str(finding.verdict))
+        for result in results
+        for finding in result.findings
+    ]
+    show_table("", ("figure", "the paper's claim", "measured", "verdict"), rows)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"

@@ -1,0 +1,55 @@
+"""Trials of Figures 8 to 13: a backdoor learnt from poisoned training images, purified with clean ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from netpurify import data
+from netpurify.contaminate import Pixels, measure, poison
+from netpurify.experiments.noise import PLACES
+from netpurify.experiments.pictures import Pictures
+from netpurify.paper import PatchCNN, purify, train
+
+Row = dict[str, Any]
+TARGET = 0
+
+
+def backdoor(settings: Row, seed: int, *, counts: Sequence[int], pixels: Sequence[int]) -> list[Row]:
+    """One network of one to three hidden layers trained on 99 images, some of them poisoned, purified in every way."""
+    generator = torch.Generator().manual_seed(seed)
+    source = Pictures(settings["data"])
+    inside, outside = source.draw((settings["training"], settings["training"]), generator)
+    trigger = Pixels(tuple(pixels), source.black if source.colour else 1.0)
+    options = {"target": TARGET, "ratio": settings["ratio"], "source": settings["poison"], "generator": generator}
+    dirty = poison(source.inputs(inside), inside.labels, trigger, **options)
+    initial = PatchCNN(
+        m=settings["m"], k=settings["k"], p=settings["p"], classes=3, layers=settings["layers"], generator=generator
+    )
+    rate = settings["rate"]
+    training = train(initial, dirty.inputs, dirty.labels, gamma=rate, hidden_gamma=rate, steps=settings["steps"])
+    test = source.test()
+    images = source.inputs(test)
+
+    def judge(network: PatchCNN, where: Row) -> Row:
+        rates = measure(network, images, test.labels, trigger=trigger, target=TARGET)
+        return {**where, "accuracy": rates.accuracy, "asr": rates.asr, "asr_all": rates.asr_all, "ra": rates.ra}
+
+    none: Row = {"clean": None, "origin": None, "rank": None, "certified": None}
+    rows = [judge(training.trained, {"method": "before", **none})]
+    for n in counts:
+        for place in PLACES:
+            clean = _clean(source, inside if place == "training" else outside, n)
+            for method in ("l1", "l2"):
+                found = purify(training.trained, training.initial, clean, fit=method, certify=False)
+                proven = [torch.from_numpy(fit.solution.certified) for fit in found.layers if fit.solution]
+                share = float(torch.cat(proven).double().mean()) if proven else None
+                where = {"method": method, "clean": n, "origin": place, "rank": found.layers[0].design.rank}
+                rows.append(judge(found.model, {**where, "certified": share}))
+    return rows
+
+
+def _clean(source: Pictures, images: data.Images, n: int) -> Tensor:
+    """The first n of a drawn subset, which is balanced up to any n; the defender's copies carry no trigger."""
+    return source.inputs(data.take(images, range(n)))

@@ -1,0 +1,30 @@
+"""Figure 7: few clean images are enough on CIFAR-10, in or outside the training set."""
+
+from dataclasses import replace
+
+from netpurify.experiments import figure06
+from netpurify.experiments.experiment import Mode, Row
+from netpurify.experiments.figure import Figure
+
+
+def grid(mode: Mode) -> list[Row]:
+    """One cell, as in Figure 6."""
+    (cell,) = figure06.grid(mode)
+    return [cell | {"data": "cifar10", "k": 512, "gamma": 0.3}]
+
+
+EXPERIMENT = replace(
+    figure06.EXPERIMENT,
+    name="cifar10-n",
+    title="CIFAR-10, 99 training images: number and origin of clean images",
+    grid=grid,
+)
+FIGURE = Figure(
+    number=7,
+    title="Few clean images are enough on CIFAR-10, in or outside the training set",
+    setting="99 training images of airplanes, automobiles and birds with y = class - 1, grey, (x - .48) / .25, m = 2, "
+    "k = 512, p = 300 (quick: 100), gamma .3, at most 3,000 steps.",
+    experiment=EXPERIMENT,
+    panels=figure06.panels,
+    findings=figure06.findings,
+)

@@ -1,0 +1,103 @@
+"""Figure 10: several hidden layers on MNIST, purified with training images."""
+
+from typing import Any
+
+from netpurify.experiments import backdoors
+from netpurify.experiments.experiment import Experiment, Mode, Row
+from netpurify.experiments.figure import Figure, Finding, Line, Panel, Verdict
+from netpurify.experiments.pictures import mnist
+from netpurify.experiments.views import chance, level, line, listed, rate_panel, show, values
+
+CLEAN = 36
+
+
+def grid(mode: Mode) -> list[Row]:
+    """Two and three hidden layers, shares of poisoned images."""
+    ratios = (0.0, 0.3) if mode == "quick" else (0.0, 0.1, 0.2, 0.3, 0.4)
+    width, steps = (100, 500) if mode == "quick" else (300, 1000)
+    return [
+        {"data": mnist(mode), "training": 99, "poison": "all", "ratio": ratio, "m": 2, "k": 392, "p": width,
+         "layers": layers, "rate": 0.5, "steps": steps}
+        for layers in (1, 2, 3)
+        for ratio in ratios
+    ]  # fmt: skip
+
+
+def trial(settings: Row, seed: int) -> list[Row]:
+    """Clean images from both places."""
+    return backdoors.backdoor(settings, seed, counts=(CLEAN,), pixels=range(5))
+
+
+def cost(settings: Row) -> float:
+    """Every further layer has its own training and its own fits."""
+    return 0.02 * float(settings["p"] or 0) * float(settings["layers"] or 1)
+
+
+def panels(rows: list[Row], place: str = "training") -> list[Panel]:
+    """Accuracy and attack success, by number of layers."""
+    return [_panel(rows, place, y) for y in ("accuracy", "asr_all")]
+
+
+def _panel(rows: list[Row], place: str, y: str) -> Panel:
+    lines: list[Line] = []
+    fixed: dict[str, Any] = {"x": "ratio", "y": y}
+    for depth in values(rows, "layers"):
+        lines.append(line(rows, f"l = {depth}, before", baseline=True, method="before", layers=depth, **fixed))
+        after: dict[str, Any] = {"method": "l1", "layers": depth, "origin": place}
+        lines.append(line(rows, f"l = {depth}, after", **after, **fixed))
+    if y == "asr_all":
+        lines.append(chance(values(rows, "ratio")))
+    name = "accuracy" if y == "accuracy" else "attack success, all images"
+    return rate_panel(name, name, lines)
+
+
+def findings(rows: list[Row], place: str = "training", goal: float = 0.40) -> list[Finding]:
+    """Before and after at three poisoned images in ten, by number of layers."""
+    depths = values(rows, "layers")
+    at: dict[str, Any] = {"ratio": 0.3}
+    before = {(d, y): level(rows, y, method="before", layers=d, **at) for d in depths for y in ("asr_all", "accuracy")}
+    after = {
+        (d, y): level(rows, y, method="l1", layers=d, origin=place, **at)
+        for d in depths
+        for y in ("asr_all", "accuracy")
+    }
+    drops = {d: before[d, "asr_all"].mean - after[d, "asr_all"].mean for d in depths}
+    lost = {d: before[d, "accuracy"].mean - after[d, "accuracy"].mean for d in depths}
+    reached = all(after[d, "asr_all"].mean < goal for d in depths)
+    weakened = all(drop > 0.03 for drop in drops.values())
+    return [
+        Finding(
+            "A notable reduction of the attack success rate with several hidden layers, for poisoned ratios up to 30 "
+            "%.",
+            "asr_all before and after: "
+            + listed((f"l = {d}", f"{show(before[d, 'asr_all'])} -> {show(after[d, 'asr_all'])}") for d in depths),
+            Verdict.HOLDS if reached else Verdict.LIMITS if weakened else Verdict.FAILS,
+            "" if reached else f"Points taken off: {listed((f'l = {d}', f'{100 * drops[d]:.0f}') for d in depths)}.",
+        ),
+        Finding(
+            "The decline in accuracy is relatively minor.",
+            "accuracy before and after: "
+            + listed((f"l = {d}", f"{show(before[d, 'accuracy'])} -> {show(after[d, 'accuracy'])}") for d in depths),
+            Verdict.HOLDS if max(lost.values()) < 0.03 else Verdict.LIMITS,
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="mnist-layers",
+    title="MNIST, 99 training images, some poisoned: number of hidden layers",
+    grid=grid,
+    trial=trial,
+    cost=cost,
+    trials={"quick": 1, "default": 3, "full": 10},
+)
+FIGURE = Figure(
+    number=10,
+    title="Several hidden layers on MNIST, purified with training images",
+    setting="As Figure 8 with 36 clean images, p = 300 (quick: 100), step size .5, 1,000 steps; further hidden "
+    "layers are 1x1 "
+    "convolutions at every patch.",
+    experiment=EXPERIMENT,
+    panels=panels,
+    findings=findings,
+)

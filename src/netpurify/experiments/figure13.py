@@ -1,0 +1,15 @@
+"""Figure 13: one to three hidden layers on CIFAR-10, purified with images outside the training set."""
+
+from dataclasses import replace
+from functools import partial
+
+from netpurify.experiments import figure10, figure12
+
+EXPERIMENT = figure12.EXPERIMENT
+FIGURE = replace(
+    figure12.FIGURE,
+    number=13,
+    title="One to three hidden layers on CIFAR-10, purified with images outside the training set",
+    panels=partial(figure10.panels, place="other"),
+    findings=partial(figure10.findings, place="other"),
+)

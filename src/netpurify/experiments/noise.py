@@ -1,0 +1,109 @@
+"""Trials of Figures 2 to 7: weights altered after training, at several shares, and purified in every way."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from netpurify import data
+from netpurify.contaminate import Normal, contaminate
+from netpurify.experiments.pictures import Pictures
+from netpurify.paper import PatchCNN, Purified, Training, compare, purify, train, train_output
+
+Row = dict[str, Any]
+PLACES = ("training", "other")
+"""Where clean images come from: the training set, or images that training never saw."""
+_NOISE = 1_000_000
+"""Added to a trial's seed: noise must not be made of the numbers that inputs and initial weights were made of."""
+
+
+def synthetic(settings: Row, seed: int, *, shares: Sequence[float]) -> list[Row]:
+    """One network on Gaussian inputs, trained in both regimes: Figures 2, 3 and 4.
+
+    Joint and sequential training leave the same hidden layer, so it is purified once for both.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    n, m, k, p = (int(settings[name]) for name in ("n", "m", "k", "p"))
+    inputs = torch.randn(n, m * k, generator=generator, dtype=torch.float64)
+    targets = 2.0 * torch.rand(n, generator=generator, dtype=torch.float64) - 1.0
+    initial = PatchCNN(m=m, k=k, p=p, generator=generator)
+    joint = train(initial, inputs, targets, gamma=settings["gamma"], steps=settings["steps"])
+    sequential = train_output(joint, inputs, targets, gamma=settings["gamma"], steps=settings["steps"])
+    rows = []
+    for eps in shares:
+        dirty = altered(joint.trained, eps, seed)
+        first = purify(dirty, joint.initial, inputs, certify=False)
+        rows += _rows({"eps": eps, "regime": "joint"}, joint, dirty, inputs, first)
+        dirty = altered(sequential.trained, eps, seed)
+        half = with_hidden(dirty, first.model)
+        second = purify(half, sequential.initial, inputs, layers=["output"], certify=False)
+        found = Purified(second.model, (*first.layers[:-1], *second.layers))
+        rows += _rows({"eps": eps, "regime": "sequential"}, sequential, dirty, inputs, found)
+    return rows
+
+
+def pictures(
+    settings: Row, seed: int, *, shares: Sequence[float], counts: Sequence[int], places: Sequence[str]
+) -> list[Row]:
+    """One network on images with numbers as targets, purified with images in and outside training: Figures 5 to 7."""
+    generator = torch.Generator().manual_seed(seed)
+    source = Pictures(settings["data"])
+    inside, outside = source.draw((settings["training"], settings["training"]), generator)
+    inputs, targets = source.inputs(inside), inside.labels.double() - 1.0
+    initial = PatchCNN(m=settings["m"], k=settings["k"], p=settings["p"], generator=generator)
+    training = train(initial, inputs, targets, gamma=settings["gamma"], steps=settings["steps"])
+    rows = []
+    for n in counts:
+        for place in places:
+            clean = source.inputs(data.take(inside if place == "training" else outside, range(n)))
+            for eps in shares:
+                dirty = altered(training.trained, eps, seed)
+                found = purify(dirty, training.initial, clean, certify=False)
+                where = {"clean": n, "origin": place, "eps": eps, "converged": training.converged}
+                rows += _rows(where, training, dirty, clean, found)
+    return rows
+
+
+def altered(network: PatchCNN, eps: float, seed: int) -> PatchCNN:
+    """The network with N(1, 1) added to each weight with probability eps; a larger eps alters these and more."""
+    generator = torch.Generator().manual_seed(_NOISE + seed)
+    result = contaminate(network.state_dict(), Normal(1.0, 1.0), share=eps, generator=generator)
+    network = copy.deepcopy(network)
+    network.load_state_dict(result.state)
+    return network
+
+
+def with_hidden(network: PatchCNN, other: PatchCNN) -> PatchCNN:
+    """The network with the hidden layers of another."""
+    network = copy.deepcopy(network)
+    network.hidden.load_state_dict(other.hidden.state_dict())
+    return network
+
+
+def _rows(where: Row, training: Training, dirty: PatchCNN, inputs: Tensor, found: Purified) -> Iterator[Row]:
+    """The fit and its baselines against the truth; with other features only the output layer differs."""
+    half = with_hidden(dirty, found.model)
+    other = purify(half, training.initial, inputs, features="initial", layers=["output"], certify=False)
+    certified = torch.cat([torch.from_numpy(fit.solution.certified) for fit in found.layers if fit.solution])
+    networks = {
+        "l1": found.model,
+        "l1, initial features": other.model,
+        "l2": purify(dirty, training.initial, inputs, fit="l2").model,
+        "initial weights": training.initial,
+        "contaminated": dirty,
+    }
+    for method, network in networks.items():
+        hidden, output = compare(network, training.trained).values()
+        yield {
+            **where,
+            "method": method,
+            "W_error": hidden.mean,
+            "W_exact": hidden.exact,
+            "beta_error": output.rms,
+            "beta_exact": output.exact,
+            "rank_W": found.layers[0].design.rank,
+            "rank_beta": found.layers[1].design.rank,
+            "certified": float(certified.double().mean()) if method == "l1" else None,
+        }

@@ -1,0 +1,93 @@
+"""Lines, panels and numbers that several figures take from their tables in the same way."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from netpurify.experiments.experiment import Row
+from netpurify.experiments.figure import Line, Panel
+from netpurify.experiments.table import Summary, select, summary
+
+CHANCE = 1.0 / 3.0
+
+
+def line(rows: Iterable[Row], label: str, *, x: str, y: str, baseline: bool = False, **wanted: Any) -> Line:
+    """The column ``y`` over ``x``, in the rows that have the wanted values."""
+    found = summary(select(rows, **wanted), [x], y)
+    ordered: list[tuple[Any, Summary]] = sorted(((key[0], value) for key, value in found.items()), key=lambda it: it[0])
+    return Line(
+        label,
+        [key for key, _ in ordered],
+        [value.mean for _, value in ordered],
+        [value.low for _, value in ordered],
+        [value.high for _, value in ordered],
+        baseline,
+    )
+
+
+def level(rows: Iterable[Row], y: str, **wanted: Any) -> Summary:
+    """The column ``y`` over all rows that have the wanted values."""
+    return summary(select(rows, **wanted), [], y).get((), Summary(0, *[float("nan")] * 5))
+
+
+def limit(
+    rows: Iterable[Row], y: str, *, least: float | None = None, most: float | None = None, **wanted: Any
+) -> float:
+    """Largest eps up to which the mean of ``y`` stays at least ``least``, or at most ``most``; NaN if it never does."""
+    found = line(rows, "", x="eps", y=y, **wanted)
+    reached = float("nan")
+    for eps, mean in zip(found.x, found.mean, strict=True):
+        if not ((least is None or mean >= least) and (most is None or mean <= most)):
+            break
+        reached = eps
+    return reached
+
+
+def values(rows: Iterable[Row], column: str) -> list[Any]:
+    """The different values of a column, in order."""
+    return sorted({row[column] for row in rows if row.get(column) is not None})
+
+
+def show(found: Summary, digits: int = 3) -> str:
+    """A mean with its spread, such as ``.945 ± .012 (10)``."""
+    if not found.count:
+        return "-"
+    spread = f" ± {_short(found.deviation, digits)}" if found.count > 1 else ""
+    return f"{_short(found.mean, digits)}{spread} ({found.count})"
+
+
+def listed(pairs: Iterable[tuple[Any, str]]) -> str:
+    """Labels and texts as ``a: x, b: y``."""
+    return ", ".join(f"{label}: {text}" for label, text in pairs)
+
+
+def number(value: float) -> str:
+    """A number in few characters; ``none`` where there is none."""
+    return "none" if value != value else f"{value:g}"
+
+
+def rising(numbers: Sequence[float]) -> bool:
+    """Whether numbers never fall and the last exceeds the first; an absent one counts as below all."""
+    held = [-1.0 if value != value else value for value in numbers]
+    return all(b >= a for a, b in pairwise(held)) and held[-1] > held[0]
+
+
+def error_panel(title: str, y: str, lines: Sequence[Line]) -> Panel:
+    """An error against the share of altered weights, on a logarithmic axis."""
+    return Panel(title, "share of altered weights", y, lines, log=True)
+
+
+def rate_panel(title: str, y: str, lines: Sequence[Line], x: str = "share of poisoned images") -> Panel:
+    """A rate between 0 and 1."""
+    return Panel(title, x, y, lines, limits=(0.0, 1.02))
+
+
+def chance(at: Sequence[float]) -> Line:
+    """The line of guessing among three classes."""
+    flat = [CHANCE] * len(at)
+    return Line("chance", at, flat, flat, flat, baseline=True)
+
+
+def _short(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}" if 0.5 * 10**-digits <= abs(value) < 100.0 or not value else f"{value:.1e}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text

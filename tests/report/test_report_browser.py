@@ -1,0 +1,54 @@
+"""The page in a real browser, where one is installed."""
+
+import html
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from made_figures import result, table
+from PIL import Image
+
+from netpurify import report
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path")
+# Headless windows are at least 500 pixels wide; a frame is as narrow as a phone. srcdoc, so that it may be measured.
+FRAME = """<body style="margin:0"><iframe srcdoc="{page}" style="width:{width}px;height:900px;border:0"></iframe>
+<script>onload = () => {{ const root = document.querySelector("iframe").contentDocument.documentElement;
+document.body.dataset.found = root.scrollWidth; }}</script>"""
+
+
+def browse(page: Path, *options: str) -> str:
+    assert BROWSER is not None
+    profile = page.parent / "profile"
+    fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
+    done = subprocess.run(
+        [BROWSER, *fixed, *options, page.as_uri()], check=True, capture_output=True, text=True, timeout=120
+    )
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def page():
+    results = [result(2, panels=6), result(3, panels=2, rows=table(failed=1)), result(4, "unbroken" * 20, panels=1)]
+    return report.page(results, about={"Command": "netpurify reproduce --mode full"})
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_page_is_drawn(page, width, tmp_path):
+    report.write(tmp_path / "page.html", page)
+    shot = tmp_path / "page.png"
+    browse(tmp_path / "page.html", f"--screenshot={shot}", f"--window-size={width},2600")
+    with Image.open(shot) as image:
+        colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 24) or []}
+    assert {(0, 114, 178), (213, 94, 0)} <= colours  # the first two lines of the plots
+
+
+@pytest.mark.parametrize("width", [360, 700, 1000, 1400])
+def test_nothing_sticks_out_at_the_side(page, width, tmp_path):
+    report.write(tmp_path / "frame.html", FRAME.format(page=html.escape(page), width=width))
+    found = re.search(r'data-found="(\d+)"', browse(tmp_path / "frame.html", "--dump-dom", "--window-size=1500,1000"))
+    assert found is not None
+    assert int(found[1]) == width

@@ -1,0 +1,178 @@
+"""The page and its Markdown twin: whole, self-contained, and safe for any text."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from made_figures import FINDINGS, result, table
+
+from netpurify import report
+from netpurify.errors import InputError
+from netpurify.experiments.figure import Finding, Verdict
+
+ABOUT = {"Version": "0.1.0", "Command": "netpurify reproduce --mode full", "Machine": "2 cores", "Minutes": "212"}
+HOSTILE = "<script>alert('1')</script> \"&amp;\" | `x` *y* $z$"
+LOADING = {"src", "srcset", "data", "action", "poster", "background", "formaction"}
+
+
+class Reader(HTMLParser):
+    """Refuses tags that do not close in order; keeps tags, ids, attributes and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert self.stack == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if self.stack and self.stack[-1] != "style":
+            self.words += data + "\n"
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [result(2, panels=6), result(3, "Accuracy", rows=table(failed=1)), result(5, "One panel", panels=1)]
+
+
+@pytest.fixture(scope="module")
+def text(results):
+    return report.page(results, about=ABOUT)
+
+
+@pytest.fixture(scope="module")
+def read(text):
+    return Reader(text)
+
+
+def test_page_has_every_figure_with_plot_findings_and_links(read, results):
+    ids = {attributes.get("id") for _, attributes in read.tags}
+    links = [attributes["href"] for tag, attributes in read.tags if tag == "a"]
+    for one in results:
+        assert read.words.count(one.name + "\n") == 2  # in the summary and as a heading
+        assert f"figure-{one.figure.number}" in ids
+        assert f"#figure-{one.figure.number}" in links
+    assert [tag for tag, _ in read.tags].count("svg") == 5  # a wide and a narrow one, and one panel alone
+    assert all(finding.claim in read.words and finding.why in read.words for finding in FINDINGS)
+    assert all(f"{symbol} {verdict}" in read.words for symbol, verdict in zip("✓◐✗○", Verdict, strict=True))
+    assert all(name in read.words and value in read.words for name, value in ABOUT.items())
+    assert "The paper shows means only." in read.words
+
+
+def test_page_loads_nothing(read, text):
+    for tag, attributes in read.tags:
+        assert tag not in {"script", "link", "img", "iframe", "object", "embed", "image"}
+        assert not LOADING & set(attributes), tag
+        for name in ("href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith("#")
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+
+
+def test_ids_are_unique_and_drawings_have_names(read):
+    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert all(attributes.get("aria-label") for tag, attributes in read.tags if tag == "svg")
+
+
+def test_numbers_of_the_plot_can_be_read(read):
+    assert "2e-09\n" in read.words
+    assert "nan\n" in read.words
+
+
+def test_failed_trials_are_shown_with_reasons(read, results):
+    assert "10 trials: 5 for each of 2 settings, mode full; 5 min on one core; none failed." in read.words
+    assert "10 trials: 5 for each of 2 settings, mode full; 5 min on one core; 2 failed." in read.words
+    assert "DivergenceError: take a smaller gamma" in read.words
+    assert "width 256, regime joint, trial 0; width 512, regime joint, trial 0" in read.words
+    assert [failure.count for failure in results[1].failures] == [2]
+
+
+def test_many_failures_are_counted_not_listed():
+    (failure,) = result(rows=table(failed=4)).failures
+    assert failure.count == 8
+    assert failure.trials.count("trial ") == 6
+    assert failure.trials.endswith("; and 2 more")
+
+
+def test_figure_without_a_successful_trial_says_so():
+    refuse = result(rows=table(failed=5))
+    empty = result(3, rows=[])
+    read = Reader(report.page([refuse, empty], about={}))
+    assert read.words.count("No trial succeeded") == 2
+    assert "No trial has been recorded." in read.words
+    assert "svg" not in {tag for tag, _ in read.tags}
+    assert report.picture(empty) is None
+    assert "![" not in report.markdown([refuse, empty], about={}, images=str)
+
+
+def test_hostile_texts_stay_texts():
+    finding = Finding(HOSTILE, HOSTILE, Verdict.FAILS, HOSTILE)
+    rows = table(failed=1, reason=HOSTILE)
+    text = report.page(
+        [result(1, HOSTILE, findings=[finding], rows=rows, remarks=(HOSTILE,))], about={HOSTILE: HOSTILE}
+    )
+    read = Reader(text)
+    assert "<script" not in text
+    assert read.words.count(HOSTILE) == 9  # summary, heading, claim, measured, why, reason, remark, about twice
+
+
+def test_same_results_give_the_same_page(results, text):
+    assert report.page(results, about=ABOUT) == text
+
+
+def test_figure_that_comes_twice_is_refused():
+    with pytest.raises(InputError, match="figure 2 2 times"):
+        report.page([result(), result()], about={})
+
+
+def test_markdown_tables_keep_their_columns():
+    finding = Finding("a | b", "first\nsecond", Verdict.LIMITS, HOSTILE)
+    text = report.markdown(
+        [result(findings=[finding])], about=ABOUT, images=lambda number: f"plots/figure {number}.svg"
+    )
+    (row,) = [line for line in text.splitlines() if line.startswith(r"| a \| b")]
+    assert len(re.split(r"(?<!\\)\|", row)) == 4 + 2
+    assert "| first second | ◐ holds with limits |" in row
+    assert r"&lt;script&gt;alert('1')&lt;/script&gt;" in row
+    assert r"\| \`x\` \*y\* \$z\$ |" in row
+    assert "](plots/figure%202.svg)" in text
+    assert "- **Machine**: 2 cores" in text
+    assert "10 trials" in text
+
+
+def test_markdown_shows_every_figure_and_failure(results):
+    text = report.markdown(results, about=ABOUT, images=lambda number: f"{number}.svg")
+    assert [f"## {one.name}" in text for one in results] == [True] * 3
+    assert "| DivergenceError: take a smaller gamma | 2 | width 256, regime joint, trial 0; " in text
+
+
+def test_picture_is_the_drawing_of_the_page(results, text):
+    assert all(report.picture(one) in text for one in results)
+
+
+def test_write_makes_folders_and_replaces_whole_files(tmp_path):
+    path = tmp_path / "new" / "page.html"
+    report.write(path, "first")
+    report.write(path, "second ≤")
+    assert path.read_text(encoding="utf-8") == "second ≤"
+    assert [entry.name for entry in path.parent.iterdir()] == ["page.html"]
+
+
+def test_write_refuses_a_place_that_is_none(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"page.html: the report must be written there; .* choose another place"):
+        report.write(tmp_path / "file" / "page.html", "text")
