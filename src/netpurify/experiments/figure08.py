@@ -41,8 +41,10 @@ def panels(rows: list[Row]) -> list[Panel]:
     own = [row for row in rows if row["trigger"] == "first five pixels"]
     middle = [row for row in rows if row["trigger"] == "middle"]
     return [
-        *(attack_panel(own, place, y) for place in noise.PLACES for y in ("accuracy", "asr_all")),
-        *(_against_l2(middle, n) for n in (36, 99)),
+        *(attack_panel(own, place, "asr_all") for place in noise.PLACES),
+        _against_l2(middle, 36),
+        *(attack_panel(own, place, "accuracy") for place in noise.PLACES),
+        _against_l2(middle, 99),
     ]
 
 
@@ -55,8 +57,9 @@ def attack_panel(rows: list[Row], place: str, y: str) -> Panel:
     lines.append(line(rows, "l2, n = 36", baseline=True, method="l2", clean=36, origin=place, **fixed))
     if y == "asr_all":
         lines.append(chance(values(rows, "ratio")))
-    name = "accuracy" if y == "accuracy" else "attack success, all images"
-    return rate_panel(f"{name}: {NAMES[place]}", name, lines)
+    if y == "accuracy":
+        return Panel(f"accuracy: {NAMES[place]}", "share of poisoned images", "accuracy", lines)
+    return rate_panel(f"attack success: {NAMES[place]}", "attack success, all images", lines)
 
 
 def _against_l2(rows: list[Row], n: int) -> Panel:
@@ -131,9 +134,8 @@ def findings(rows: list[Row]) -> list[Finding]:
             "(Ours) The same trigger in the middle of the image, where clean digits ink the pixels.",
             f"asr_all before {show(start)}; after: " + listed((f"{m}, n = {n}", show(found)) for n, m, found in moved),
             Verdict.LIMITS,
-            "Inside the clean span the attack is only weakened, less so with more clean images; and L1 removes more "
-            "of it "
-            "than least squares.",
+            "Here clean images have a say about the trigger's pixels, and removal is not a matter of course. What "
+            "L1 takes for an outlier it removes; least squares keeps more of the attack.",
         ),
     ]
 

@@ -33,7 +33,7 @@ def cost(settings: Row) -> float:
 
 def panels(rows: list[Row]) -> list[Panel]:
     """The paper's two panels."""
-    return [figure08.attack_panel(rows, place, y) for place in noise.PLACES for y in ("accuracy", "asr_all")]
+    return [figure08.attack_panel(rows, place, y) for y in ("asr_all", "accuracy") for place in noise.PLACES]
 
 
 def findings(rows: list[Row]) -> list[Finding]:

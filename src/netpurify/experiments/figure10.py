@@ -35,7 +35,7 @@ def cost(settings: Row) -> float:
 
 def panels(rows: list[Row], place: str = "training") -> list[Panel]:
     """Accuracy and attack success, by number of layers."""
-    return [_panel(rows, place, y) for y in ("accuracy", "asr_all")]
+    return [_panel(rows, place, y) for y in ("asr_all", "accuracy")]
 
 
 def _panel(rows: list[Row], place: str, y: str) -> Panel:
@@ -47,8 +47,9 @@ def _panel(rows: list[Row], place: str, y: str) -> Panel:
         lines.append(line(rows, f"l = {depth}, after", **after, **fixed))
     if y == "asr_all":
         lines.append(chance(values(rows, "ratio")))
-    name = "accuracy" if y == "accuracy" else "attack success, all images"
-    return rate_panel(name, name, lines)
+    if y == "accuracy":
+        return Panel("accuracy", "share of poisoned images", "accuracy", lines)
+    return rate_panel("attack success", "attack success, all images", lines)
 
 
 def findings(rows: list[Row], place: str = "training", goal: float = 0.40) -> list[Finding]:

@@ -1,0 +1,142 @@
+"""Every figure on small networks: its trial gives the rows that its plot and its findings read."""
+
+import pytest
+import torch
+
+from netpurify import data
+from netpurify.experiments import backdoors, figure02, figure04, figure06, figure08, noise, pictures
+from netpurify.experiments.figure import Verdict
+from netpurify.experiments.figures import FIGURES
+from netpurify.experiments.views import limit, line, listed, number, rising, show
+
+SMALL = {"p": 30, "steps": 60}
+
+
+@pytest.fixture(autouse=True)
+def colour_pictures(monkeypatch):
+    """CIFAR-10 is not bundled; noise of its shape has the same way through the code."""
+    real = data.load
+
+    def load(name, *, split="train", root=None):
+        if name != "cifar10":
+            return real("mnist-sample", split=split, root=root)
+        generator = torch.Generator().manual_seed(0)
+        pixels = torch.randint(256, (600, 32, 32, 3), generator=generator, dtype=torch.uint8)
+        labels = torch.arange(600) % 3
+        return data.Images(pixels, labels, torch.arange(600), "cifar10", split)
+
+    pictures._three.cache_clear()
+    monkeypatch.setattr(data, "load", load)
+    yield
+    pictures._three.cache_clear()
+
+
+def table(figure, cells=None):
+    """The rows of a small run of the quick grid, as the runner would write them."""
+    experiment = figure.experiment
+    rows = []
+    for cell in experiment.grid("quick"):
+        settings = cell | SMALL | ({"p": cell["p"] // 5} if figure.number < 6 else {})
+        if cells is not None and not cells(settings):
+            continue
+        head = {"experiment": experiment.name, **settings, "trial": 0, "seed": 0}
+        rows += [{**head, **row, "seconds": 1.0, "failure": None} for row in experiment.trial(settings, 0)]
+    return rows
+
+
+TABLES: dict = {}
+
+
+@pytest.mark.parametrize("number", FIGURES)
+def test_figure_reads_its_own_table(number):
+    figure = FIGURES[number]
+    rows = TABLES.setdefault(figure.experiment.name, None) or table(figure)
+    TABLES[figure.experiment.name] = rows
+    for panel in figure.panels(rows):
+        assert panel.lines
+        for drawn in panel.lines:
+            assert len(drawn.x) == len(drawn.mean) == len(drawn.low) == len(drawn.high) > 1, (panel.title, drawn.label)
+            assert all(value == value for value in drawn.mean), (panel.title, drawn.label)
+    findings = figure.findings(rows)
+    assert findings
+    for finding in findings:
+        assert finding.claim
+        assert " nan" not in finding.measured
+        assert isinstance(finding.verdict, Verdict)
+
+
+@pytest.mark.parametrize("number", FIGURES)
+def test_settings_are_the_papers_in_full_mode(number):
+    experiment = FIGURES[number].experiment
+    cells = experiment.grid("full")
+    assert experiment.trials["full"] == (100 if number <= 4 else 10)
+    assert {cell.get("data") for cell in cells} <= {None, "mnist", "cifar10"}
+    for cell in cells:
+        assert cell["m"] * cell["k"] in (784, 1024) or number <= 4
+
+
+def test_synthetic_trial_recovers_below_the_limit_and_not_beyond():
+    rows = figure02.trial({"n": 5, "m": 5, "k": 100, "p": 60, "gamma": 0.1, "steps": 500}, 0)
+    at = {(row["eps"], row["regime"], row["method"]): row for row in rows}
+    assert at[0.1, "joint", "l1"]["W_exact"] == 1.0
+    assert at[0.7, "joint", "l1"]["W_exact"] == 0.0
+    assert at[0.1, "sequential", "l1"]["beta_error"] < 1e-12 < at[0.1, "joint", "l1"]["beta_error"]
+    assert at[0.1, "sequential", "l1"]["W_error"] == at[0.1, "joint", "l1"]["W_error"]
+    assert at[0.1, "joint", "l2"]["W_exact"] == 0.0
+    assert at[0.1, "joint", "l1"]["certified"] == 1.0
+    assert at[0.1, "joint", "contaminated"]["W_error"] > 0.3
+
+
+def test_control_that_spans_everything_recovers_nothing():
+    rows = figure04.trial({"n": 5, "m": 8, "k": 40, "p": 20, "gamma": 0.1, "steps": 50}, 0)
+    exact = {row["eps"]: row["W_exact"] for row in rows if row["method"] == "l1" and row["regime"] == "joint"}
+    assert exact[0.0] == 1.0
+    assert exact[0.2] < 0.05
+
+
+def test_backdoor_goes_where_its_pixels_are_blank():
+    (settings,) = [cell for cell in figure08.grid("quick") if cell["ratio"] == 0.3 and cell["trigger"] != "middle"]
+    rows = backdoors.backdoor(settings | {"p": 60, "steps": 400}, 0, counts=(36,), pixels=range(5))
+    before, *after = rows
+    assert before["method"] == "before"
+    assert before["asr_all"] > 0.9
+    for row in after:
+        assert row["asr_all"] < 0.5
+        assert row["accuracy"] > before["accuracy"] - 0.06
+
+
+def test_trials_are_pure():
+    (settings,) = figure06.grid("quick")
+    runs = [noise.pictures(settings | SMALL, seed, shares=(0.1,), counts=(9,), places=("other",)) for seed in (0, 0, 1)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_noise_is_not_made_of_the_numbers_that_made_the_inputs():
+    draws = [torch.rand(100, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3 + noise._NOISE)]
+    assert abs(float(torch.corrcoef(torch.stack(draws))[0, 1])) < 0.4
+
+
+def test_views():
+    rows = [
+        {"eps": eps, "trial": trial, "method": "l1", "exact": value + trial / 100}
+        for trial in (0, 1)
+        for eps, value in ((0.2, 0.96), (0.0, 1.0), (0.1, 0.97), (0.3, 0.2))
+    ]
+    drawn = line(rows, "exact", x="eps", y="exact", method="l1")
+    assert drawn.x == [0.0, 0.1, 0.2, 0.3]
+    assert drawn.mean == pytest.approx([1.005, 0.975, 0.965, 0.205])
+    assert limit(rows, "exact", least=0.95) == 0.2
+    assert limit(rows, "exact", most=0.5) != limit(rows, "exact", most=0.5)  # NaN: not even at 0
+    assert rising([float("nan"), 0.1, 0.1, 0.3])
+    assert not rising([0.2, 0.1, 0.3])
+    assert not rising([0.2, 0.2])
+    assert listed([("a", "1"), ("b", "2")]) == "a: 1, b: 2"
+    assert number(float("nan")) == "none"
+
+
+def test_numbers_are_shown_with_their_spread():
+    from netpurify.experiments.table import Summary
+
+    assert show(Summary(10, 0.945, 0.012, 0.9, 0.95, 1.0)) == ".945 ± .012 (10)"
+    assert show(Summary(1, 2.5e-16, float("nan"), 0, 0, 0)) == "2.5e-16 (1)"
+    assert show(Summary(0, *[float("nan")] * 5)) == "-"
