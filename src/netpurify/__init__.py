@@ -5,6 +5,8 @@ A tour, from the mathematics up:
 - ``netpurify.lad``: many L1 regressions that share one design, solved exactly, with a proof for every answer.
 - ``netpurify.contaminate``: altered weights, triggers and poisoned training data, with a record of what was done.
 - ``netpurify.paper``: the paper's network, training, purification and theory.
+- ``netpurify.data``: a bundled sample of MNIST; MNIST and CIFAR-10, fetched once.
+- ``netpurify.experiments``, ``netpurify.engine``, ``netpurify.report``: the paper's figures, run anywhere, on one page.
 - ``netpurify.errors``: the errors raised on purpose.
 
 The command line is ``netpurify``.

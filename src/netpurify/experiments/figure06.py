@@ -41,7 +41,8 @@ def _panel(rows: list[Row], place: str, layer: str) -> Panel:
     lines: list[Line] = [line(rows, f"n = {n}", method="l1", clean=n, **fixed) for n in values(rows, "clean")]
     lines.append(line(rows, "initial weights", baseline=True, method="initial weights", clean=COUNTS[0], **fixed))
     lines.append(line(rows, "l2, n = 36", baseline=True, method="l2", clean=36, **fixed))
-    return error_panel(f"{layer}: {NAMES[place]}", f"error of {layer}", lines)
+    # What is exact lies far below all else, and would press it together.
+    return error_panel(f"{layer}: {NAMES[place]}", f"error of {layer}", lines, floor=1e-4)
 
 
 def findings(rows: list[Row]) -> list[Finding]:

@@ -72,9 +72,9 @@ def rising(numbers: Sequence[float]) -> bool:
     return all(b >= a for a, b in pairwise(held)) and held[-1] > held[0]
 
 
-def error_panel(title: str, y: str, lines: Sequence[Line]) -> Panel:
-    """An error against the share of altered weights, on a logarithmic axis."""
-    return Panel(title, "share of altered weights", y, lines, log=True)
+def error_panel(title: str, y: str, lines: Sequence[Line], floor: float = 1e-16) -> Panel:
+    """An error against the share of altered weights, on a logarithmic axis from ``floor`` on."""
+    return Panel(title, "share of altered weights", y, lines, log=True, floor=floor)
 
 
 def rate_panel(title: str, y: str, lines: Sequence[Line], x: str = "share of poisoned images") -> Panel:
