@@ -1,4 +1,6 @@
+import gzip
 import os
+import re
 import subprocess
 import sys
 
@@ -24,6 +26,14 @@ def test_figure_2_by_one_command_twice(tmp_path):
     again = run(*options)
     assert "0 trials to run" in again.stderr
     assert table.read_bytes() == before
+    (tmp_path / "kept").mkdir()
+    with gzip.open(tmp_path / "kept" / "synthetic-p-k.csv.gz", "wb") as stream:
+        stream.write(before)
+    other = tmp_path / "other.html"
+    kept = run("reproduce", "2", "--quick", "--tables", str(tmp_path / "kept"), "--report", str(other))
+    assert kept.returncode == 0, kept.stderr
+    figure = re.compile(r"<svg.*</svg>", re.DOTALL)
+    assert figure.search(other.read_text()).group() == figure.search(page.read_text()).group()
 
 
 def test_plan_says_the_cost_and_runs_nothing(tmp_path):
@@ -42,6 +52,8 @@ def test_plan_says_the_cost_and_runs_nothing(tmp_path):
         (["reproduce", "2", "--trials", "0"], "trials must be at least 1"),
         (["reproduce", "2", "--engine", "abacus"], "engine must be"),
         (["reproduce", "9"], "cifar10"),
+        (["reproduce", "2", "--tables", "absent"], "has neither"),
+        (["reproduce", "2", "--quick", "--report", f"{os.devnull}/page.html"], "cannot be written"),
         (["data", "fetch", "imagenet"], "imagenet"),
         (["data", "fetch", "mnist", "--from", "absent"], "folder"),
     ],

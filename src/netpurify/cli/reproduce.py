@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
@@ -34,6 +35,7 @@ def reproduce(
     ),
     page: Annotated[Path | None, typer.Option("--report", help="Write the page with plots and claims here.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write it as Markdown here, with plots beside it.")] = None,
+    tables: Annotated[Path | None, typer.Option(help="Run nothing; read finished tables from this folder.")] = None,
     dry: Annotated[bool, typer.Option("--plan", help="Only say what it would cost.")] = False,  # noqa: FBT002
 ) -> None:
     """Measure the figures of the paper; what is done is never done again, whatever interrupts it.
@@ -41,27 +43,28 @@ def reproduce(
     Example: [bold]netpurify reproduce 8 --quick --report figure8.html[/bold] (no download needed)
     """
     mode = _mode(quick=quick, full=full)
-    chosen = _chosen(figures or list(FIGURES))
-    folder = folder / mode
-    options = {"folder": folder, "mode": mode, "trials": trials, "engine": engine, "jobs": jobs}
-    plans = {name: experiments.plan(experiment, **options) for name, experiment in chosen.items()}
-    left = sum(plan.wall_seconds for plan in plans.values())
-    note(f"{len(chosen)} experiments, {sum(plan.total - plan.done for plan in plans.values())} trials to run, about "
-         f"{_minutes(left)} on {max(plan.workers for plan in plans.values())} workers")  # fmt: skip
-    if dry:
-        _show_plans(plans)
-        return
-    _need_data(chosen.values(), mode)
+    numbers = sorted(set(figures or FIGURES))
+    chosen = _chosen(numbers)
     start = time.monotonic()
-    tables = {}
-    for name, experiment in chosen.items():
-        with Bar(name) as bar:
-            tables[name] = experiments.run(experiment, progress=bar.follow, **options)
-    results = [
-        report.Result(figure, experiments.read(tables[figure.experiment.name]), mode=mode)
-        for number, figure in FIGURES.items()
-        if number in (figures or FIGURES)
-    ]
+    if tables:
+        paths = {name: _table(tables, name) for name in chosen}
+    else:
+        options = {"folder": folder / mode, "mode": mode, "trials": trials, "engine": engine, "jobs": jobs}
+        plans = {name: experiments.plan(experiment, **options) for name, experiment in chosen.items()}
+        _say_cost(plans)
+        if dry:
+            _show_plans(plans)
+            return
+        _need_data(chosen.values(), mode)
+        for path in (page, markdown):
+            _check_writable(path)
+        paths = {}
+        for name, experiment in chosen.items():
+            with Bar(name) as bar:
+                paths[name] = experiments.run(experiment, progress=bar.follow, **options)
+        show_line(f"tables: {folder / mode}")
+    rows = {name: experiments.read(path) for name, path in paths.items()}
+    results = [report.Result(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode) for number in numbers]
     _show_findings(results)
     about = _about(mode, trials, time.monotonic() - start, results)
     if page:
@@ -69,8 +72,35 @@ def reproduce(
         show_line(f"page: {page}")
     if markdown:
         _write_markdown(markdown, results, about)
-    show_line(f"tables: {folder}")
     raise typer.Exit(1 if any(result.failures for result in results) else 0)
+
+
+def _say_cost(plans: dict[str, experiments.Plan]) -> None:
+    left = sum(plan.wall_seconds for plan in plans.values())
+    missing = sum(plan.total - plan.done for plan in plans.values())
+    workers = max(plan.workers for plan in plans.values())
+    note(f"{len(plans)} experiments, {missing} trials to run, about {_minutes(left)} on {workers} workers")
+
+
+def _table(folder: Path, name: str) -> Path:
+    found = [path for path in (folder / f"{name}.csv", folder / f"{name}.csv.gz") if path.is_file()]
+    if not found:
+        raise InputError(f"--tables must hold {name}.csv or {name}.csv.gz; {folder} has neither; choose other figures")
+    return found[0]
+
+
+def _check_writable(path: Path | None) -> None:
+    """Before the hours, not after them."""
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror}); choose a file in another folder") from problem
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it")
 
 
 def _mode(*, quick: bool, full: bool) -> Mode:

@@ -5,12 +5,14 @@ None, text as it is; a text that would read as one of the others, or has control
 """
 
 import csv
+import gzip
 import io
 import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -92,7 +94,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def read(path: str | Path) -> list[Row]:
-    """The rows of a table, every value as it was.
+    """The rows of a table, every value as it was; a name that ends in ``.gz`` is a compressed one.
 
     Raises:
         InputError: There is no such file, or a line has more or fewer values than there are columns.
@@ -100,7 +102,7 @@ def read(path: str | Path) -> list[Row]:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: there is no such table; run the experiment first")
-    with path.open(encoding="utf-8", newline="") as stream:
+    with _opened(path) as stream:
         lines = csv.reader(stream)
         columns = next(lines, [])
         rows: list[Row] = []
@@ -112,6 +114,12 @@ def read(path: str | Path) -> list[Row]:
                 )
             rows.append({name: _value(text) for name, text in zip(columns, values, strict=True)})
     return rows
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8", newline="")
+    return path.open(encoding="utf-8", newline="")
 
 
 def select(rows: Iterable[Row], **wanted: Scalar) -> list[Row]:
