@@ -33,7 +33,7 @@ def trial(settings: Row, seed: int) -> list[Row]:
 
 def cost(settings: Row) -> float:
     """Training and fits both grow with p."""
-    return 0.035 * float(settings["p"] or 0)
+    return 0.04 * float(settings["p"] or 0)
 
 
 def panels(rows: list[Row]) -> list[Panel]:

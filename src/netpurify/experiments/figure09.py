@@ -28,7 +28,7 @@ def trial(settings: Row, seed: int) -> list[Row]:
 
 def cost(settings: Row) -> float:
     """Training and fits both grow with p."""
-    return 0.06 * float(settings["p"] or 0)
+    return 0.08 * float(settings["p"] or 0)
 
 
 def panels(rows: list[Row]) -> list[Panel]:
