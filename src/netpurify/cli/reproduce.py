@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from netpurify import data, experiments, report
-from netpurify.cli.screen import Bar, note, show_line, show_table
+from netpurify.cli.screen import Bar, complain, note, show_line, show_table
 from netpurify.errors import DataError, InputError
 from netpurify.experiments import Mode
 from netpurify.experiments.experiment import trials_of
@@ -59,13 +59,22 @@ def reproduce(
         for path in (page, markdown):
             _check_writable(path)
         paths = {}
-        for name, experiment in chosen.items():
-            with Bar(name) as bar:
-                paths[name] = experiments.run(experiment, progress=bar.follow, **options)
+        try:
+            for name, experiment in chosen.items():
+                with Bar(name) as bar:
+                    paths[name] = experiments.run(experiment, progress=bar.follow, **options)
+        except KeyboardInterrupt:
+            complain("interrupted; trials that were finished are kept, and the same command goes on from there")
+            raise typer.Exit(130) from None
         show_line(f"tables: {folder / mode}")
     rows = {name: experiments.read(path) for name, path in paths.items()}
     results = [report.Result(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode) for number in numbers]
     _show_findings(results)
+    for result in results:
+        for failure in result.failures:
+            complain(
+                f"figure {result.figure.number}: {failure.count} trials failed: {failure.reason} ({failure.trials})"
+            )
     about = _about(mode, trials, time.monotonic() - start, results)
     if page:
         report.write(page, report.page(results, about=about))
@@ -122,6 +131,7 @@ def _need_data(chosen: Iterable[experiments.Experiment], mode: Mode) -> None:
     cells = [trial.settings for experiment in chosen for trial in trials_of(experiment, mode=mode, trials=1)]
     for name in sorted({str(cell["data"]) for cell in cells if "data" in cell}):
         try:
+            data.load(name, split="train")
             data.load(name, split="test")
         except DataError as problem:
             raise DataError(f"{problem}; or choose figures that do not need {name}") from problem
@@ -130,10 +140,11 @@ def _need_data(chosen: Iterable[experiments.Experiment], mode: Mode) -> None:
 def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.Result]) -> dict[str, str]:
     chosen = f" --trials {trials}" if trials else ""
     flag = "" if mode == "default" else f" --{mode}"
+    figures = "".join(f" {result.figure.number}" for result in results) if len(results) < len(FIGURES) else ""
     tables = {result.figure.experiment.name: result for result in results}
     spent = sum(float(row["seconds"] or 0.0) for result in tables.values() for row in _first_rows(result))
     return {
-        "Command": f"netpurify reproduce{flag}{chosen}",
+        "Command": f"netpurify reproduce{figures}{flag}{chosen}",
         "Version": version("netpurify"),
         "Machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         "Time": f"{_minutes(spent)} of one core in all trials; this call took {_minutes(seconds)}",

@@ -80,7 +80,7 @@ class Bar:
             self._progress.update(self._task, completed=done, total=total, text=text)
             return
         now = time.monotonic()
-        if now - self._last >= _SELDOM or done == total:
+        if now - self._last >= _SELDOM or (total is not None and done >= total):
             self._last = now
             share = f"{100.0 * done / total:3.0f} %" if total else ""
             self._screen.print(f"{self._name}: {share} {text}", markup=False)
@@ -89,7 +89,10 @@ class Bar:
         """Show how far an experiment is."""
         left = "" if state.remaining is None else f", {_clock(state.remaining)} left"
         failed = f", {state.failed} failed" if state.failed else ""
-        self.to(state.cost_done, state.cost_total, f"{state.done} of {state.total} trials{failed}{left}")
+        spent = (
+            state.cost_total if state.done == state.total else state.cost_done
+        )  # sums of costs do not add up exactly
+        self.to(spent, state.cost_total, f"{state.done} of {state.total} trials{failed}{left}")
 
 
 def _clock(seconds: float) -> str:
