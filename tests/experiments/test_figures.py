@@ -1,5 +1,7 @@
 """Every figure on small networks: its trial gives the rows that its plot and its findings read."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from netpurify import data
 from netpurify.experiments import backdoors, figure02, figure04, figure06, figure08, noise, pictures
 from netpurify.experiments.figure import Verdict
 from netpurify.experiments.figures import FIGURES
+from netpurify.experiments.table import read
 from netpurify.experiments.views import limit, line, listed, number, rising, show
 
 SMALL = {"p": 30, "steps": 60}
@@ -140,3 +143,47 @@ def test_numbers_are_shown_with_their_spread():
     assert show(Summary(10, 0.945, 0.012, 0.9, 0.95, 1.0)) == ".945 ± .012 (10)"
     assert show(Summary(1, 2.5e-16, float("nan"), 0, 0, 0)) == "2.5e-16 (1)"
     assert show(Summary(0, *[float("nan")] * 5)) == "-"
+
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+
+def verdicts(number, change=lambda row: row):
+    figure = FIGURES[number]
+    rows = [change(dict(row)) for row in read(RESULTS / f"{figure.experiment.name}.csv.gz")]
+    return [finding.verdict for finding in figure.findings([row for row in rows if row is not None])]
+
+
+def test_verdicts_of_the_full_run():
+    assert verdicts(8)[:3] == [Verdict.HOLDS, Verdict.LIMITS, Verdict.HOLDS]
+    assert verdicts(9) == [Verdict.LIMITS, Verdict.HOLDS, Verdict.HOLDS]
+    assert verdicts(10) == verdicts(11) == [Verdict.HOLDS, Verdict.HOLDS]
+
+
+@pytest.mark.parametrize("number", [8, 9, 10, 11])
+def test_what_is_missing_is_not_measured(number):
+    found = verdicts(number, lambda row: None if row["ratio"] == 0.3 else row)
+    assert set(found) == {Verdict.UNSEEN}
+
+
+def test_an_attack_that_stays_with_the_images_the_claim_names_is_seen():
+    def stay(row):
+        return row | {"asr_all": 0.97} if row["clean"] == 9 else row
+
+    assert verdicts(8, stay)[1] == Verdict.FAILS
+
+
+def test_an_attack_that_never_worked_proves_nothing():
+    def weak(row):
+        return row | {"asr_all": 0.33} if row["method"] == "before" else row
+
+    assert verdicts(8, weak)[0] == Verdict.FAILS
+    assert verdicts(10, weak)[0] == Verdict.FAILS
+
+
+def test_accuracy_that_is_lost_is_seen():
+    def lose(row):
+        return row | {"accuracy": 0.4} if row["method"] == "l1" else row
+
+    assert verdicts(8, lose)[2] == Verdict.FAILS
+    assert verdicts(10, lose)[1] == Verdict.FAILS

@@ -4,9 +4,9 @@ from typing import Any
 
 from netpurify.experiments import backdoors, noise
 from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Line, Panel, Verdict
+from netpurify.experiments.figure import Figure, Finding, Line, Panel
 from netpurify.experiments.pictures import mnist
-from netpurify.experiments.views import chance, level, line, listed, rate_panel, show, values
+from netpurify.experiments.views import chance, graded, level, line, listed, rate_panel, show, values
 
 COUNTS = (9, 21, 36, 69, 99)
 TRIGGERS = {"first five pixels": range(5), "middle": range(14 * 28 + 12, 14 * 28 + 17)}
@@ -74,68 +74,90 @@ def _against_l2(rows: list[Row], n: int) -> Panel:
     return rate_panel(f"trigger in the middle, n = {n}", "attack success, all images", lines)
 
 
-def attack_findings(rows: list[Row], claims: tuple[str, str], chosen: int, why: tuple[str, str]) -> list[Finding]:
-    """Before and after at three poisoned images in ten, and what it costs."""
-    at: dict[str, Any] = {"ratio": 0.3}
-    before = {y: level(rows, y, method="before", **at) for y in ("accuracy", "asr_all", "asr")}
-
-    def after(y: str, n: int, place: str) -> str:
-        return show(level(rows, y, method="l1", clean=n, origin=place, **at))
-
-    counts = values(rows, "clean")
-    best = level(rows, "asr_all", method="l1", clean=chosen, origin="other", **at)
-    kept = level(rows, "accuracy", method="l1", clean=chosen, origin="other", **at)
-    low, high = before["asr_all"].mean, before["accuracy"].mean
-    return [
-        Finding(
-            claims[0],
-            f"before: asr_all {show(before['asr_all'])}, asr {show(before['asr'])}; asr_all after, training images: "
-            + listed((f"n = {n}", after("asr_all", n, "training")) for n in counts)
-            + "; others: "
-            + listed((f"n = {n}", after("asr_all", n, "other")) for n in counts),
-            Verdict.HOLDS if best.mean < 0.40 < low else Verdict.LIMITS if best.mean < low - 0.1 else Verdict.FAILS,
-            why[0],
-        ),
-        Finding(
-            claims[1],
-            f"before: {show(before['accuracy'])}; after, training images: "
-            + listed((f"n = {n}", after("accuracy", n, "training")) for n in counts)
-            + "; others: "
-            + listed((f"n = {n}", after("accuracy", n, "other")) for n in counts),
-            Verdict.HOLDS if kept.mean > high - 0.02 else Verdict.LIMITS if kept.mean > high - 0.06 else Verdict.FAILS,
-            why[1],
-        ),
+def spoken(rows: list[Row], y: str, *, ratio: float = 0.3) -> str:
+    """A rate after purification, for every number and origin of clean images."""
+    texts = [
+        f"{NAMES[place]}: "
+        + listed(
+            (f"n = {n}", show(level(rows, y, method="l1", clean=n, origin=place, ratio=ratio)))
+            for n in values(rows, "clean")
+        )
+        for place in noise.PLACES
     ]
+    return "; ".join(texts)
+
+
+def reached(rows: list[Row], claim: str, why: str) -> Finding:
+    """Whether the attack works as well as the paper says, before purification."""
+    start, other = (level(rows, y, method="before", ratio=0.3) for y in ("asr_all", "asr"))
+    base = level(rows, "asr_all", method="before", ratio=0.0)
+    verdict = graded([start], holds=start.mean >= 0.95, limits=start.mean >= 0.8)
+    measured = f"asr_all {show(start)}, asr {show(other)}; without poisoned images asr_all {show(base)}"
+    return Finding(claim, measured, verdict, why)
+
+
+def accuracy_kept(rows: list[Row], claim: str, drop: float) -> Finding:
+    """Accuracy with all training images, and with a tenth of them, where the paper allows ``drop``."""
+    before = level(rows, "accuracy", method="before", ratio=0.3)
+    everything, few = (
+        level(rows, "accuracy", method="l1", clean=n, origin="training", ratio=0.3) for n in (99, COUNTS[0])
+    )
+    kept = abs(before.mean - everything.mean) <= 0.02
+    verdict = graded(
+        [before, everything, few],
+        holds=kept and before.mean - few.mean <= drop + 0.01,
+        limits=before.mean - everything.mean <= 0.05,
+    )
+    return Finding(claim, f"before {show(before)}; after, {spoken(rows, 'accuracy')}", verdict)
 
 
 def findings(rows: list[Row]) -> list[Finding]:
-    """The paper's claims, and where the trigger must be for them to hold."""
+    """The paper's claims one by one, and where the trigger must be for them to hold."""
     own = [row for row in rows if row["trigger"] == "first five pixels"]
     middle = [row for row in rows if row["trigger"] == "middle"]
-    at: dict[str, Any] = {"ratio": 0.3, "origin": "training"}
-    moved = [(n, m, level(middle, "asr_all", method=m, clean=n, **at)) for n in (36, 99) for m in ("l1", "l2")]
-    start = level(middle, "asr_all", method="before", ratio=0.3)
+    start, base = (level(own, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
+    few = [level(own, "asr_all", method="l1", clean=COUNTS[0], origin=place, ratio=0.3) for place in noise.PLACES]
+    squares = [level(own, "asr_all", method="l2", clean=COUNTS[0], origin=place, ratio=0.3) for place in noise.PLACES]
+    worst = max(found.mean for found in few)
+    moved = level(middle, "asr_all", method="before", ratio=0.3)
+    fits = {
+        (method, place, n): level(middle, "asr_all", method=method, clean=n, origin=place, ratio=0.3)
+        for method in ("l1", "l2")
+        for place in noise.PLACES
+        for n in (36, 99)
+    }
     return [
-        *attack_findings(
+        reached(own, "The attack success rate reaches 100 % at 30 % poisoned images.", ""),
+        Finding(
+            "After purification it is at the level of random guessing, even with 9 clean images.",
+            f"asr_all after, {spoken(own, 'asr_all')}",
+            graded(
+                [start, base, *few],
+                holds=worst <= base.mean + 0.03,
+                limits=worst - base.mean < 0.5 * (start.mean - base.mean),
+            ),
+            f"The yardstick is the network without poisoned images, {show(base)}. The trigger's pixels are blank in "
+            f"every "
+            "clean digit, so the fit sends their weights back to the initial ones. So does least squares: with n = "
+            f"{COUNTS[0]} it gives {' and '.join(show(found) for found in squares)} (training images, others).",
+        ),
+        accuracy_kept(
             own,
-            (
-                "The attack success rate reaches 100 % at 30 % poisoned images and returns to random guessing after "
-                "purification, even with 9 clean images.",
-                "Accuracy stays stable with all 99 training images and drops by about 5 points with 10 % of them.",
-            ),
-            36,
-            (
-                "The trigger's pixels are blank in every clean digit, so the fit returns their weights to the initial "
-                "ones. That is why it works here, and tells when to expect it: the trigger must leave the clean span.",
-                "",
-            ),
+            "Accuracy stays stable with all 99 training images and drops by about 5 points with 10 % of them.",
+            0.05,
         ),
         Finding(
             "(Ours) The same trigger in the middle of the image, where clean digits ink the pixels.",
-            f"asr_all before {show(start)}; after: " + listed((f"{m}, n = {n}", show(found)) for n, m, found in moved),
-            Verdict.LIMITS,
-            "Here clean images have a say about the trigger's pixels, and removal is not a matter of course. What "
-            "L1 takes for an outlier it removes; least squares keeps more of the attack.",
+            f"asr_all before {show(moved)}; after: "
+            + listed((f"{method}, {NAMES[place]}, n = {n}", show(found)) for (method, place, n), found in fits.items()),
+            graded(
+                [moved, *fits.values()],
+                holds=all(found.mean <= base.mean + 0.03 for (method, *_), found in fits.items() if method == "l1"),
+                limits=all(found.mean < moved.mean - 0.1 for (method, *_), found in fits.items() if method == "l1"),
+            ),
+            "Here clean images have a say about the trigger's pixels, and removal is not a matter of course: it is L1 "
+            "that tells the attack from what clean images need, and more images from outside the training set help "
+            "less.",
         ),
     ]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from netpurify.experiments import backdoors
 from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Line, Panel, Verdict
+from netpurify.experiments.figure import Figure, Finding, Line, Panel
 from netpurify.experiments.pictures import mnist
-from netpurify.experiments.views import chance, level, line, listed, rate_panel, show, values
+from netpurify.experiments.views import chance, graded, level, line, listed, rate_panel, show, values
 
 CLEAN = 36
 
@@ -52,7 +52,7 @@ def _panel(rows: list[Row], place: str, y: str) -> Panel:
     return rate_panel("attack success", "attack success, all images", lines)
 
 
-def findings(rows: list[Row], place: str = "training", goal: float = 0.40) -> list[Finding]:
+def findings(rows: list[Row], place: str = "training", goal: float = 0.05) -> list[Finding]:
     """Before and after at three poisoned images in ten, by number of layers."""
     depths = values(rows, "layers")
     at: dict[str, Any] = {"ratio": 0.3}
@@ -62,24 +62,30 @@ def findings(rows: list[Row], place: str = "training", goal: float = 0.40) -> li
         for d in depths
         for y in ("asr_all", "accuracy")
     }
+    base = {d: level(rows, "asr_all", method="before", layers=d, ratio=0.0) for d in depths}
     drops = {d: before[d, "asr_all"].mean - after[d, "asr_all"].mean for d in depths}
     lost = {d: before[d, "accuracy"].mean - after[d, "accuracy"].mean for d in depths}
-    reached = all(after[d, "asr_all"].mean < goal for d in depths)
-    weakened = all(drop > 0.03 for drop in drops.values())
+    needed = [*before.values(), *after.values(), *base.values()]
+    attacked = all(before[d, "asr_all"].mean >= base[d].mean + 0.3 for d in depths)
     return [
         Finding(
             "A notable reduction of the attack success rate with several hidden layers, for poisoned ratios up to 30 "
             "%.",
             "asr_all before and after: "
             + listed((f"l = {d}", f"{show(before[d, 'asr_all'])} -> {show(after[d, 'asr_all'])}") for d in depths),
-            Verdict.HOLDS if reached else Verdict.LIMITS if weakened else Verdict.FAILS,
-            "" if reached else f"Points taken off: {listed((f'l = {d}', f'{100 * drops[d]:.0f}') for d in depths)}.",
+            graded(
+                needed,
+                holds=attacked and all(after[d, "asr_all"].mean <= base[d].mean + goal for d in depths),
+                limits=attacked and all(drop > 0.05 for drop in drops.values()),
+            ),
+            f"Points taken off: {listed((f'l = {d}', f'{100 * drops[d]:.0f}') for d in depths)}; without poisoned "
+            f"images: " + listed((f"l = {d}", show(base[d])) for d in depths),
         ),
         Finding(
             "The decline in accuracy is relatively minor.",
             "accuracy before and after: "
             + listed((f"l = {d}", f"{show(before[d, 'accuracy'])} -> {show(after[d, 'accuracy'])}") for d in depths),
-            Verdict.HOLDS if max(lost.values()) < 0.03 else Verdict.LIMITS,
+            graded(needed, holds=max(lost.values()) < 0.03, limits=max(lost.values()) < 0.06),
         ),
     ]
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from netpurify.experiments.experiment import Row
-from netpurify.experiments.figure import Line, Panel
+from netpurify.experiments.figure import Line, Panel, Verdict
 from netpurify.experiments.table import Summary, select, summary
 
 CHANCE = 1.0 / 3.0
@@ -41,6 +41,13 @@ def limit(
             break
         reached = eps
     return reached
+
+
+def graded(needed: Iterable[Summary], *, holds: bool, limits: bool) -> Verdict:
+    """The verdict of a rule, or that it was not measured where any of the numbers it needs is missing."""
+    if any(not found.count for found in needed):
+        return Verdict.UNSEEN
+    return Verdict.HOLDS if holds else Verdict.LIMITS if limits else Verdict.FAILS
 
 
 def values(rows: Iterable[Row], column: str) -> list[Any]:
