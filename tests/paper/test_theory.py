@@ -172,6 +172,16 @@ def test_a_decay_that_has_no_meaning_is_said_to_have_none():
     assert decay.verdict == Verdict.VACUOUS
 
 
+def test_a_network_that_has_nothing_left_to_learn_is_examined_all_the_same():
+    inputs = torch.randn(3, 40, generator=generator(), dtype=torch.float64)
+    start = PatchCNN(m=2, k=20, p=20, generator=generator(5))
+    found = examine(inputs, start(inputs).detach(), m=2, p=20, gamma=0.1, share=0.1, generator=generator(5), steps=2)
+    assert found.training.trajectories[0].steps == 0
+    assert next(row for row in found.rows if row.part == "(13)").verdict == Verdict.VACUOUS
+    with pytest.raises(InputError, match="m must be a whole number"):
+        examine(inputs, torch.zeros(3), m=0, p=20, gamma=0.1, share=0.1, generator=generator())
+
+
 def test_pixels_that_no_input_inks_do_not_count():
     source = generator(1)
     inputs = torch.randn(3, 80, generator=source, dtype=torch.float64)

@@ -9,9 +9,10 @@ Lu, Huang and Wang, "Purification of Contaminated Convolutional Neural Networks 
 2025 (arXiv:2407.11031). Names follow the paper's letters; where it is silent, docstrings say what was chosen.
 """
 
+from netpurify.paper.descent import DivergenceError, Trajectory
 from netpurify.paper.model import PatchCNN
 from netpurify.paper.purification import LayerError, LayerFit, Purified, compare, purify
-from netpurify.paper.training import DivergenceError, Training, Trajectory, gradients, train, train_output
+from netpurify.paper.training import Training, gradients, train, train_output
 
 __all__ = [
     "DivergenceError",

@@ -26,7 +26,7 @@ class LayerFit:
     Attributes:
         name: Name of the layer in the network.
         design: The layer's clean inputs as columns, factored: A_W (equation 6), or A_beta (equation 7).
-        difference: Contaminated minus initial weights [fan-in, units]; NaN where the weight was not finite.
+        difference: Contaminated minus initial weights [fan-in, units]; NaN where the weight counts as missing.
         doubtful: Which entries of the fan-in come from units that were not recovered, [fan-in]. Their rows of the
             design are wrong. Of a unit that is recovered the fit is right about all other entries, and worthless there.
         solution: The L1 fit, with a status for each unit; ``None`` for the baselines.

@@ -2,47 +2,18 @@
 
 import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from netpurify.errors import InputError, NetpurifyError
-from netpurify.paper.model import PatchCNN, matrix, with_bias, write
+from netpurify.errors import InputError
+from netpurify.paper.descent import Descent, Observe, Trajectory
+from netpurify.paper.model import PatchCNN, matrix, write
 from netpurify.paper.threads import one_thread
 
 Regime = Literal["joint", "sequential", "sequential-fixed"]
-Observe = Callable[[int, list[Tensor]], None]
-"""Called as ``observe(t, weights)`` with the matrices of all layers at step t, output last: to be read, not kept."""
-
-
-class DivergenceError(NetpurifyError):
-    """Training left the finite numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trajectory:
-    """What the theory needs of one run of gradient descent; entry t belongs to step t, entry 0 to the start.
-
-    Attributes:
-        loss: Empirical risk, [t + 1].
-        residual: |y - f(t)|_2 over the training inputs (for classes, of softmax - one-hot), [t + 1].
-        moved: For each layer the largest |W_j(t) - W_j(0)|_2 over units j, and for the output layer of a scalar
-            network the largest |beta_j(t) - beta_j(0)| over entries, [t + 1, layers].
-        converged: Whether the tolerance was reached.
-    """
-
-    loss: Tensor
-    residual: Tensor
-    moved: Tensor
-    converged: bool
-
-    @property
-    def steps(self) -> int:
-        """Number of steps taken."""
-        return self.loss.shape[0] - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +75,7 @@ def train(
         DivergenceError: The loss is no longer finite.
     """
     rows, goal = _check(model, inputs, targets, gamma, hidden_gamma, regime, steps, tolerance)
-    run = _Descent(model, rows, goal, gamma, hidden_gamma, steps, tolerance)
+    run = Descent(model, rows, goal, gamma, hidden_gamma, steps, tolerance)
     weights = [matrix(layer).clone() for layer in model.layers]
     path = run.descend(weights, hidden=True, output=regime != "sequential-fixed", observe=observe)
     first = Training(copy.deepcopy(model), network_of(model, weights), (path,))
@@ -129,7 +100,7 @@ def train_output(
     """
     model = training.trained
     rows, goal = _check(model, inputs, targets, gamma, None, "sequential", steps, tolerance)
-    run = _Descent(model, rows, goal, gamma, None, steps, tolerance)
+    run = Descent(model, rows, goal, gamma, None, steps, tolerance)
     zero = torch.zeros_like(matrix(model.output))
     weights = [*(matrix(layer).clone() for layer in model.layers[:-1]), zero.clone()]
     path = run.descend(weights, hidden=False, output=True, observe=None)
@@ -140,120 +111,11 @@ def train_output(
 def gradients(model: PatchCNN, inputs: Tensor, targets: Tensor) -> list[Tensor]:
     """Gradients of the empirical risk in closed form, one matrix [fan-in, units] per layer, output last."""
     rows, goal = _check(model, inputs, targets, 1.0, None, "joint", 0, 0.0)
-    run = _Descent(model, rows, goal, 1.0, None, 0, 0.0)
+    run = Descent(model, rows, goal, 1.0, None, 0, 0.0)
     weights = [matrix(layer) for layer in model.layers]
     seen = run.forward(weights)
     slope = run.slope(seen.features, weights[-1])
     return [*run.hidden_gradients(seen, weights, slope), run.output_gradient(seen.features, slope)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Forward:
-    """What the layers see.
-
-    ``rows`` [n m, fan-in] go into a hidden layer, ``active`` [n m, p] says where its ReLU is on, and ``features``
-    [n, fan-in] go into the output layer.
-    """
-
-    rows: list[Tensor]
-    active: list[Tensor]
-    features: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class _Descent:
-    """Gradient descent on the matrices of a network's layers, in closed form.
-
-    ``goal`` is [n, 1] for numbers and one-hot [n, classes] for labels.
-    """
-
-    model: PatchCNN
-    rows: Tensor
-    goal: Tensor
-    gamma: float
-    hidden_gamma: float | None
-    steps: int
-    tolerance: float
-
-    def descend(self, weights: list[Tensor], *, hidden: bool, output: bool, observe: Observe | None) -> Trajectory:
-        """Change ``weights`` in place until the tolerance or the last step is reached."""
-        start = [value.clone() for value in weights]
-        losses, residuals, moved, converged = [], [], [], False
-        seen = self.forward(weights)
-        for t in range(self.steps + 1):
-            if t and hidden:
-                seen = self.forward(weights)
-            slope = self.slope(seen.features, weights[-1])
-            losses.append(self.loss(seen.features, weights[-1], slope))
-            residuals.append(float(slope.norm()))
-            moved.append([self.distance(now, then) for now, then in zip(weights, start, strict=True)])
-            if not math.isfinite(losses[-1]):
-                if not t:
-                    raise InputError(
-                        f"the loss must be finite before training; it is {losses[-1]}; rescale the inputs or check the "
-                        "initial weights"
-                    )
-                raise DivergenceError(
-                    f"training diverged: the loss is {losses[-1]} at step {t}; lower gamma (now {self.gamma})"
-                )
-            if observe is not None:
-                observe(t, weights)
-            converged = float(slope.abs().max()) ** 2 < self.tolerance
-            if converged or t == self.steps:
-                break
-            if output:
-                weights[-1] -= self.gamma * self.output_gradient(seen.features, slope)
-            if hidden:
-                slope = self.slope(seen.features, weights[-1])
-                changes = self.hidden_gradients(seen, weights, slope)
-                for value, change in zip(weights, changes, strict=False):
-                    value.sub_(change, alpha=self.hidden_gamma or self.gamma / value.shape[0])
-        return Trajectory(
-            torch.tensor(losses, dtype=torch.float64),
-            torch.tensor(residuals, dtype=torch.float64),
-            torch.tensor(moved, dtype=torch.float64),
-            converged,
-        )
-
-    def forward(self, weights: list[Tensor]) -> _Forward:
-        layers = self.model.layers
-        rows, active, following = [with_bias(self.rows, layers[0])], [], layers[1:]
-        for value, layer in zip(weights[:-1], following, strict=True):
-            out = (rows[-1] @ value).relu_()
-            active.append(out > 0)
-            rows.append(with_bias(out if len(active) < len(following) else self.model.pool(out), layer))
-        return _Forward(rows[:-1], active, rows[-1])
-
-    def slope(self, features: Tensor, output: Tensor) -> Tensor:
-        """The derivative n dL/df: f - y for squared error, softmax(f) - one-hot for cross entropy."""
-        scores = features @ output / math.sqrt(self.model.p)
-        return (scores if self.model.classes is None else scores.softmax(1)) - self.goal
-
-    def loss(self, features: Tensor, output: Tensor, slope: Tensor) -> float:
-        if self.model.classes is None:
-            return 0.5 * float(slope.square().mean())
-        scores = features @ output / math.sqrt(self.model.p)
-        return -float((scores.log_softmax(1) * self.goal).sum(1).mean())
-
-    def output_gradient(self, features: Tensor, slope: Tensor) -> Tensor:
-        return features.T @ slope / (slope.shape[0] * math.sqrt(self.model.p))
-
-    def hidden_gradients(self, seen: _Forward, weights: list[Tensor], slope: Tensor) -> list[Tensor]:
-        """Back through the sum over patches and the ReLUs; the ReLU's derivative at 0 is 0."""
-        p = self.model.p
-        back = slope @ weights[-1][:p].T / (slope.shape[0] * math.sqrt(p))
-        back = back.repeat_interleave(self.model.m, 0)
-        found: list[Tensor] = []
-        for i in reversed(range(len(seen.rows))):
-            back = back * seen.active[i]
-            found.append(seen.rows[i].T @ back)
-            back = back @ weights[i][:p].T if i else back
-        return found[::-1]
-
-    def distance(self, now: Tensor, then: Tensor) -> float:
-        if now.shape[1] == 1:
-            return float((now - then).abs().max())
-        return float((now - then).norm(dim=0).max())
 
 
 def network_of(model: PatchCNN, weights: list[Tensor]) -> PatchCNN:

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from netpurify import lad
 from netpurify.contaminate import Law, Normal, contaminate
+from netpurify.paper.descent import Trajectory
 from netpurify.paper.model import PatchCNN, matrix
 from netpurify.paper.purification import LayerFit, Purified, compare, purify
 from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.constants import Interval, constants
 from netpurify.paper.theory.kernels import kernels, remainder, spectrum
-from netpurify.paper.training import Regime, Training, Trajectory, network_of, train
+from netpurify.paper.training import Regime, Training, network_of, train
 
 
 class Verdict(StrEnum):
@@ -98,7 +99,7 @@ def examine(
     """
     say = progress or (lambda _: None)
     say("train")
-    model = PatchCNN(m=m, k=inputs.shape[1] // m, p=p, generator=generator)
+    model = PatchCNN(m=m, k=inputs.shape[1] // max(m, 1), p=p, generator=generator)
     watch = _Watch(model, inputs)
     training = train(model, inputs, targets, gamma=gamma, regime=regime, steps=steps, observe=watch)
     say("contaminate and purify")
@@ -200,7 +201,8 @@ def _decay(setting: Setting, path: Trajectory) -> Row:
 def _kernels(setting: Setting, watch: _Watch, training: Training) -> list[Row]:
     """(15) to (17) over the first phase."""
     low_g, high_g = min(low for low, _ in watch.output), max(high for _, high in watch.output)
-    low_h, high_h = min(low for low, _ in watch.hidden), max(high for _, high in watch.hidden)
+    seen = watch.hidden or [spectrum(kernels(watch.model, watch.inputs)[1])]  # none if nothing was left to train
+    low_h, high_h = min(low for low, _ in seen), max(high for _, high in seen)
     mn = setting.m * setting.n
     residual = training.trajectories[0].residual
     beyond = max((size / (setting.step * float(residual[t])) for t, size in watch.beyond if residual[t]), default=0.0)
