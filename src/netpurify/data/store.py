@@ -1,4 +1,4 @@
-"""The cache on disk: where it is, who may write, and how a file is either there whole or not there at all."""
+"""The cache on disk: where it is, who may write, and whether a file is the one it should be."""
 
 import hashlib
 import os
@@ -11,12 +11,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from netpurify.atomic import PARTIAL
 from netpurify.data.catalogue import File
 from netpurify.errors import DataError
 
 VARIABLE = "NETPURIFY_DATA"
-PARTIAL = ".partial-"
-"""Start of the name of everything that is not finished."""
 
 
 def cache_folder(root: str | Path | None = None) -> Path:
@@ -64,24 +63,6 @@ def require(content: bytes, file: File, *, what: str, remedy: str) -> bytes:
             f"it is damaged or foreign and was not used; {remedy}"
         )
     return content
-
-
-def write(path: Path, content: bytes) -> None:
-    """Puts ``content`` under the name ``path``, whole or not at all; what was there stays until then.
-
-    Raises:
-        OSError: It could not be written, for example because the disk is full.
-    """
-    partial = path.with_name(f"{PARTIAL}{path.name}-{secrets.token_hex(4)}")
-    try:
-        with partial.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            # Before the rename: after a power cut, the final name must not stand for blocks that were never written.
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager

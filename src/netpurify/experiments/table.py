@@ -16,7 +16,7 @@ from typing import TextIO
 
 import numpy as np
 
-from netpurify.data import store
+from netpurify.atomic import write_atomically
 from netpurify.errors import InputError, JournalError
 from netpurify.experiments.experiment import Experiment, Row, Scalar, Trial
 from netpurify.experiments.journal import Record, latest
@@ -86,7 +86,8 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     writer.writerow([*columns, *last])
     writer.writerows([_spell(row.get(name)) for name in (*columns, *last)] for row in rows)
     try:
-        store.write(path, text.getvalue().encode())
+        with write_atomically(path) as stream:
+            stream.write(text.getvalue().encode())
     except OSError as problem:
         raise JournalError(f"{path}: the table must be written; {problem.strerror}; make room and run again") from (
             problem

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
-from netpurify.data import store
+from netpurify.atomic import write_atomically
 from netpurify.errors import InputError
 from netpurify.experiments.figure import Finding, Panel, Verdict
 from netpurify.report.markup import Html, table, tag
@@ -106,7 +106,8 @@ def write(path: str | Path, text: str) -> None:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        store.write(path, text.encode())
+        with write_atomically(path) as stream:
+            stream.write(text.encode())
     except OSError as problem:
         raise InputError(
             f"{path}: the report must be written there; {problem.strerror}; make room or choose another place"

@@ -1,0 +1,135 @@
+"""A file is there whole or not at all, whatever interrupts its writing."""
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from netpurify.atomic import write_atomically
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+posix = pytest.mark.skipif(os.name == "nt", reason="permissions, links, limits and signals are those of POSIX")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write(path: Path, content: bytes, then=lambda: None) -> None:
+    with write_atomically(path) as stream:
+        stream.write(content)
+        then()
+
+
+def test_content_gets_its_name_at_the_end(tmp_path):
+    (tmp_path / "some").write_bytes(b"old")
+    with write_atomically(str(tmp_path / "some")) as stream:
+        stream.write(b"new")
+        stream.flush()
+        assert (tmp_path / "some").read_bytes() == b"old"
+    assert (tmp_path / "some").read_bytes() == b"new"
+    assert names(tmp_path) == ["some"]
+
+
+@pytest.mark.parametrize("problem", [FULL, KeyboardInterrupt(), ValueError("mine"), SystemExit(1)], ids=repr)
+@pytest.mark.parametrize("moment", ["block", "fsync", "replace"])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, problem, moment):
+    def fail(*_):
+        raise problem
+
+    (tmp_path / "some").write_bytes(b"old")
+    if moment != "block":
+        monkeypatch.setattr(os if moment == "fsync" else Path, moment, fail)
+    with pytest.raises(type(problem)):
+        write(tmp_path / "some", b"new", then=fail)
+    monkeypatch.undo()
+    assert (tmp_path / "some").read_bytes() == b"old"
+    assert names(tmp_path) == ["some"]
+
+
+@posix
+def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path):
+    (tmp_path / "some").write_bytes(b"old")
+    code = (
+        "import resource, sys; from netpurify.atomic import write_atomically\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "with write_atomically(sys.argv[1]) as stream: stream.write(bytes(100_000))"
+    )
+    run = subprocess.run([sys.executable, "-c", code, tmp_path / "some"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "File too large" in run.stderr
+    assert (tmp_path / "some").read_bytes() == b"old"
+    assert names(tmp_path) == ["some"]
+
+
+@posix
+def test_a_kill_leaves_the_old_file(tmp_path):
+    (tmp_path / "some").write_bytes(b"old")
+    code = (
+        "import os, signal, sys; from netpurify.atomic import write_atomically\n"
+        "with write_atomically(sys.argv[1]) as stream: stream.write(b'new'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, tmp_path / "some"], check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert (tmp_path / "some").read_bytes() == b"old"
+    assert [name[:13] for name in names(tmp_path)] == [".partial-some", "some"]
+
+
+@posix
+def test_permissions_are_those_of_a_new_file_or_those_that_were_there(tmp_path):
+    (tmp_path / "ordinary").write_bytes(b"")
+    write(tmp_path / "new", b"")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
+    (tmp_path / "ordinary").chmod(0o640)
+    write(tmp_path / "ordinary", b"more")
+    assert stat.S_IMODE((tmp_path / "ordinary").stat().st_mode) == 0o640
+
+
+@posix
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path, there):
+    (tmp_path / "far").mkdir()
+    if there:
+        (tmp_path / "far" / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(Path("far") / "real")
+    write(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "far" / "real").read_bytes() == b"new"
+    assert names(tmp_path / "far") == ["real"]
+
+
+def test_the_longest_name_can_be_written(tmp_path):
+    write(tmp_path / ("é" * 127), b"new")
+    assert names(tmp_path) == ["é" * 127]
+
+
+def test_places_that_are_no_place_for_a_file_are_refused(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        write(tmp_path, b"new")
+    with pytest.raises(FileNotFoundError):
+        write(tmp_path / "nowhere" / "some", b"new")
+    assert names(tmp_path) == []
+
+
+@posix
+def test_pipes_and_circles_of_links_are_refused_and_stay(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    for name in ("pipe", "circle"):
+        with pytest.raises(OSError, match="Not a regular file"):
+            write(tmp_path / name, b"new")
+    assert names(tmp_path) == ["circle", "pipe"]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_file_that_is_protected_from_writing_is_refused(tmp_path):
+    (tmp_path / "some").write_bytes(b"old")
+    (tmp_path / "some").chmod(0o444)
+    with pytest.raises(PermissionError):
+        write(tmp_path / "some", b"new")
+    assert (tmp_path / "some").read_bytes() == b"old"
