@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import netpurify
-from netpurify import contaminate, lad, paper
+from netpurify import checkpoint, contaminate, lad, paper
 from netpurify.paper import theory
 
 SOURCE = Path(netpurify.__file__).parent
@@ -86,10 +86,13 @@ def test_public_names():
         "Certificate", "Design", "Solution", "Statistics", "Status", "WorstCase",
         "largest_share", "recovery_probability", "solve", "stream", "tolerance", "verify", "worst_case",
     ]  # fmt: skip
+    assert checkpoint.__all__ == [
+        "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "save_weights",
+    ]  # fmt: skip
     assert paper.__all__ == [
         "DivergenceError", "LayerError", "LayerFit", "PatchCNN", "Purified", "Training", "Trajectory",
         "compare", "gradients", "purify", "train", "train_output",
     ]  # fmt: skip
-    for module in (netpurify, lad, contaminate, paper, theory):
+    for module in (netpurify, checkpoint, lad, contaminate, paper, theory):
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{name} has no docstring"

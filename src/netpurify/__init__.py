@@ -3,6 +3,7 @@
 A tour, from the mathematics up:
 
 - ``netpurify.lad``: many L1 regressions that share one design, solved exactly, with a proof for every answer.
+- ``netpurify.checkpoint``: weights in files, read without running anything, written whole, told apart by digest.
 - ``netpurify.contaminate``: altered weights, triggers and poisoned training data, with a record of what was done.
 - ``netpurify.paper``: the paper's network, training, purification and theory.
 - ``netpurify.data``: a bundled sample of MNIST; MNIST and CIFAR-10, fetched once.

@@ -13,6 +13,10 @@ class DataError(NetpurifyError):
     """A data set is not there, damaged, foreign, or could not be fetched or stored."""
 
 
+class CheckpointError(NetpurifyError):
+    """A file of weights is not there, damaged, could run code if it were read, or could not be written."""
+
+
 class EngineError(NetpurifyError):
     """Work could not be run where it was meant to: no such cluster, a worker that died, a worker without netpurify."""
 

@@ -1,0 +1,13 @@
+"""Weights in files: read without running anything, written whole or not at all, told apart by their digest.
+
+    state = checkpoint.load_weights("model.pt")            safetensors or torch.save; found in training checkpoints too
+    checkpoint.save_weights(state, "model.safetensors", metadata={"source": checkpoint.digest(state)})
+    checkpoint.load_metadata("model.safetensors")          {"source": "9f86d0..."}
+
+Sizes that a file announces are checked against its own before memory is taken; see docs/checkpoints.md.
+"""
+
+from netpurify.checkpoint.tensors import digest, digest_tensor
+from netpurify.checkpoint.weights import load_content, load_metadata, load_weights, save_weights
+
+__all__ = ["digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "save_weights"]

@@ -1,0 +1,173 @@
+"""The safetensors format: eight bytes of length, a JSON header, then the tensors without gap or overlap.
+
+Reading goes through the safetensors library, once the header has been found to fit the file. Writing is done here,
+because the library writes metadata in an order that changes from call to call, and copies the whole state first.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeGuard
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from netpurify.checkpoint.tensors import raw_bytes
+from netpurify.errors import CheckpointError, InputError
+
+LARGEST_HEADER = 100_000_000
+"""That of the format; a header of a million tensors is about as long."""
+METADATA = "__metadata__"
+_MOST_DIMENSIONS = 64
+_NAMES = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
+    "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
+    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "C64": "complex64",
+}  # fmt: skip
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, word) for name, word in _NAMES.items() if hasattr(torch, word)}
+_WORDS = {dtype: name for name, dtype in DTYPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says about itself, checked against its size.
+
+    Attributes:
+        names: Of the tensors.
+        metadata: Free text by name.
+    """
+
+    names: list[str]
+    metadata: dict[str, str]
+
+
+def read(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, mapped from it rather than copied.
+
+    Raises:
+        CheckpointError: The file is damaged, or says something about itself that is not so.
+    """
+    read_header(path)
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as problem:
+        raise CheckpointError(f"{path}: the safetensors library cannot read it ({problem}); save it again") from problem
+
+
+def read_header(path: Path) -> Header:
+    """The header of a file, after every size and offset in it was checked against the file's size.
+
+    Raises:
+        CheckpointError: A size or an offset lies, two tensors overlap or share a name, or the header is damaged.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if size < 8 or length > min(size - 8, LARGEST_HEADER):
+            raise CheckpointError(
+                f"{path}: a safetensors header of at most {max(min(size - 8, LARGEST_HEADER), 0)} bytes fits; "
+                f"the file announces {length}; it is cut short or damaged, get it again"
+            )
+        text = stream.read(length)
+    try:
+        content = json.loads(text, object_pairs_hook=_without_twins)
+    except (ValueError, RecursionError) as problem:
+        raise CheckpointError(f"{path}: the safetensors header is damaged ({problem}); get the file again") from problem
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path}: the safetensors header must be an object; got {type(content).__name__}")
+    metadata = content.pop(METADATA, {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise CheckpointError(f"{path}: {METADATA} must map text to text; it does not; save the file again")
+    _check_layout(path, content, size - 8 - length)
+    return Header(list(content), metadata)
+
+
+def write(stream: BinaryIO, state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Writes plain tensors; the same state and metadata give the same bytes.
+
+    Raises:
+        InputError: The format has no word for a dtype or a name.
+        OSError: The stream cannot be written.
+    """
+    # Widest first, so that every tensor lies at a multiple of its item size.
+    names = sorted(state, key=lambda name: (-state[name].dtype.itemsize, name))
+    header: dict[str, Any] = {METADATA: dict(sorted(metadata.items()))} if metadata else {}
+    start = 0
+    for name in names:
+        tensor = state[name]
+        stop = start + tensor.numel() * tensor.dtype.itemsize
+        header[name] = {"dtype": _word(name, tensor), "shape": list(tensor.shape), "data_offsets": [start, stop]}
+        start = stop
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    stream.write(len(text).to_bytes(8, "little"))
+    stream.write(text)
+    for name in names:  # one at a time: no second copy of the whole state, and tied tensors are written each
+        stream.write(raw_bytes(state[name]).data)
+
+
+def _word(name: str, tensor: Tensor) -> str:
+    if tensor.dtype not in _WORDS:
+        raise InputError(f"{name}: safetensors has no word for {tensor.dtype}; convert it, for example to float32")
+    return _WORDS[tensor.dtype]
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        [(twin, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the name {twin!r} is there twice")
+    return found
+
+
+def _check_layout(path: Path, entries: dict[str, Any], room: int) -> None:
+    """Every tensor as long as its shape and dtype say, one after the other, up to the end of the file."""
+    spans = sorted((*_span(path, name, entry), name) for name, entry in entries.items())
+    end = 0
+    for start, stop, name in spans:
+        if start != end:
+            word = "overlaps the one before" if start < end else "leaves a gap"
+            raise CheckpointError(
+                f"{path}: {name} must start at byte {end}, where the tensor before it ends; it starts at {start} and "
+                f"{word}; the file is damaged or forged, get it again"
+            )
+        end = stop
+    if end != room:
+        raise CheckpointError(
+            f"{path}: the tensors take {end} bytes by the header; the file has {room}; "
+            "it is cut short or damaged, get it again"
+        )
+
+
+def _span(path: Path, name: str, entry: Any) -> tuple[int, int]:
+    found = entry if isinstance(entry, dict) else {}
+    dtype, shape, offsets = (found.get(key) for key in ("dtype", "shape", "data_offsets"))
+    if not (_is_counts(shape) and _is_counts(offsets) and len(offsets) == 2 and isinstance(dtype, str)):
+        raise CheckpointError(f"{path}: {name} must have a dtype, a shape and two offsets; it has not; get it again")
+    if dtype not in DTYPES:
+        raise CheckpointError(
+            f"{path}: {name} has the dtype {dtype}; those that can be read are {', '.join(DTYPES)}; "
+            "convert it and save again"
+        )
+    start, stop = offsets
+    expected = math.prod(shape) * DTYPES[dtype].itemsize
+    if stop - start != expected:
+        raise CheckpointError(
+            f"{path}: {name} is {dtype} of shape {shape}, {expected} bytes; its offsets give it {stop - start}; "
+            "the file is damaged or forged, get it again"
+        )
+    return start, stop
+
+
+def _is_counts(values: Any) -> TypeGuard[list[int]]:
+    # Bounded, so that nobody makes us multiply a million numbers of a thousand digits.
+    return (
+        isinstance(values, list)
+        and len(values) <= _MOST_DIMENSIONS
+        and all(type(value) is int and 0 <= value < 1 << 63 for value in values)
+    )

@@ -1,0 +1,178 @@
+"""Weights from and to files: which kind of file it is, where in it the weights are, and how they are saved."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from netpurify.atomic import write_atomically
+from netpurify.checkpoint import safetensors_files, torch_files
+from netpurify.checkpoint.tensors import require_plain
+from netpurify.errors import CheckpointError, InputError
+
+NESTS = ("state_dict", "model_state_dict", "model")
+PREFIXES = ("module.", "_orig_mod.")
+"""What ``DataParallel`` and ``torch.compile`` put before every name."""
+_DEEPEST = 8
+"""Nests within nests; a file may well hold itself."""
+
+
+def load_weights(path: str | Path) -> dict[str, Tensor]:
+    """Weights from a ``.safetensors`` file or a file of ``torch.save``; no code in it is run.
+
+    The kind is told by the content, whatever the suffix. In a training checkpoint the weights are found under
+    ``state_dict``, ``model_state_dict`` or ``model``, and all else in it is left alone. The prefixes ``module.`` and
+    ``_orig_mod.``, if all names share them, are taken off.
+
+    Args:
+        path: The file. It is mapped rather than copied, so do not change it in place while its weights are in use;
+            replacing it, as ``save_weights`` does, is safe.
+
+    Returns:
+        Name -> dense tensor on the CPU, without gradients. Tensors that were tied in a file of torch still are.
+
+    Raises:
+        CheckpointError: There is no such file, it would run code, it is damaged or lies about its sizes, or it holds
+            something else than weights.
+    """
+    path = Path(path)
+    found = _nested(path, load_content(path))
+    _check_weights(path, found)
+    names = _without_prefixes(list(found))
+    return {name: tensor.detach() for name, tensor in zip(names, found.values(), strict=True)}
+
+
+def load_content(path: str | Path) -> Any:
+    """Everything in a ``.safetensors`` file or a file of ``torch.save``, read as safely as ``load_weights`` does.
+
+    Raises:
+        CheckpointError: As for ``load_weights``, but the content may be anything that holds no code.
+    """
+    path = Path(path)
+    return safetensors_files.read(path) if _is_safetensors(path) else torch_files.read(path)
+
+
+def load_metadata(path: str | Path) -> dict[str, str]:
+    """The texts that ``save_weights`` was given beside the weights; none in a file of ``torch.save``.
+
+    Raises:
+        CheckpointError: There is no such file, or it is damaged or of another kind.
+    """
+    path = Path(path)
+    return safetensors_files.read_header(path).metadata if _is_safetensors(path) else {}
+
+
+def save_weights(state: Mapping[str, Tensor], path: str | Path, *, metadata: Mapping[str, str] | None = None) -> None:
+    """Writes weights as safetensors, whole or not at all; an earlier file stays until then, and if anything fails.
+
+    The same weights and metadata give the same bytes. Tied tensors are written each for itself, and tensors on other
+    devices are brought over one at a time.
+
+    Args:
+        state: Name -> dense tensor, such as ``model.state_dict()``.
+        path: The file; a symbolic link is followed.
+        metadata: Text by name, for ``load_metadata``.
+
+    Raises:
+        InputError: There is nothing to write, a tensor is sparse, quantised, nested or meta, or a name or metadata are
+            not text.
+        CheckpointError: It could not be written there.
+    """
+    _check_state(state)
+    notes = dict(metadata or {})
+    if not all(isinstance(text, str) for pair in notes.items() for text in pair):
+        raise InputError(
+            f"metadata must map text to text; got {notes!r}; turn the values into text, for example as JSON"
+        )
+    try:
+        with write_atomically(path) as stream:
+            safetensors_files.write(stream, state, notes)
+    except OSError as problem:
+        raise CheckpointError(
+            f"{path}: the weights must be written to a file in a folder that is there; {problem.strerror}; "
+            "nothing was changed; make room or choose another place"
+        ) from problem
+
+
+def _is_safetensors(path: Path) -> bool:
+    """By the content; a file that is neither is refused."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(16)
+    except OSError as problem:
+        raise CheckpointError(
+            f"{path}: expected a file that can be read; {problem.strerror}; check its name"
+        ) from problem
+    if not start:
+        raise CheckpointError(f"{path}: expected weights; the file is empty; get it again")
+    if start.startswith((torch_files.ZIP, torch_files.LEGACY)):
+        return False
+    if start[8:9] == b"{" or path.suffix == ".safetensors":
+        return True
+    if start.startswith(b"\x80"):
+        raise CheckpointError(
+            f"{path}: expected a .safetensors file or one of torch.save; this is a bare pickle, which can run code "
+            "when it is read, so it was not; where you trust it, load it and save the weights with safetensors"
+        )
+    raise CheckpointError(
+        f"{path}: expected a .safetensors file or one of torch.save; it starts with {start[:8].hex(' ')}, like "
+        "neither; convert it with the program that wrote it"
+    )
+
+
+def _nested(path: Path, content: Any) -> dict[Any, Any]:
+    """The innermost dictionary of weights."""
+    # dict.values and the like: a pickle can put something else in the place of an ordered dictionary's own methods.
+    for _ in range(_DEEPEST):
+        if not isinstance(content, dict) or all(isinstance(value, Tensor) for value in dict.values(content)):
+            break
+        nests = [name for name in NESTS if isinstance(dict.get(content, name), dict)]
+        if len(nests) > 1:
+            raise CheckpointError(
+                f"{path}: weights must be in one place; {' and '.join(nests)} may both hold them; save the one you mean"
+            )
+        if not nests:
+            break
+        content = dict.__getitem__(content, nests[0])
+    if not isinstance(content, dict):
+        raise CheckpointError(
+            f"{path}: expected a dictionary of tensors; got {_kind(content)}; save model.state_dict()"
+        )
+    return dict(dict.items(content))
+
+
+def _check_weights(path: Path, found: dict[Any, Any]) -> None:
+    if not found:
+        raise CheckpointError(f"{path}: expected weights; the file holds no tensor; save model.state_dict()")
+    odd = [f"{name} ({_kind(value)})" for name, value in found.items() if not isinstance(value, Tensor)]
+    if odd:
+        shown = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
+        raise CheckpointError(
+            f"{path}: expected tensors only, or weights under {', '.join(NESTS)}; got {shown}; save model.state_dict()"
+        )
+    for name in found:
+        if not isinstance(name, str):
+            raise CheckpointError(f"{path}: the names of weights must be text; got {name!r}; save model.state_dict()")
+
+
+def _without_prefixes(names: list[str]) -> list[str]:
+    while True:
+        shared = next((one for one in PREFIXES if all(name.startswith(one) and name != one for name in names)), None)
+        if shared is None:
+            return names
+        names = [name.removeprefix(shared) for name in names]
+
+
+def _kind(value: Any) -> str:
+    return "a tensor" if isinstance(value, Tensor) else type(value).__name__
+
+
+def _check_state(state: Mapping[str, Tensor]) -> None:
+    if not state:
+        raise InputError("there must be at least one tensor to save; got none; give model.state_dict()")
+    require_plain(state)
+    for name in state:
+        # Surrogates: the format is UTF-8 and could not be read back.
+        if name == safetensors_files.METADATA or any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise InputError(f"safetensors cannot hold a tensor called {name!r}; give it another name")
