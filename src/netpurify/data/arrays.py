@@ -1,0 +1,118 @@
+"""NumPy's files, read so that nothing can run and a header's sizes are checked before memory is taken."""
+
+import math
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netpurify.errors import DataError
+
+NPY = b"\x93NUMPY"
+NAMES = ("inputs", "x", "images", "data")
+"""Of which one may stand for the inputs, if a file holds several arrays."""
+_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_LARGEST_RATIO = 200
+_ALWAYS_FINE = 1 << 28
+"""Bytes up to which an array may be as well packed as it likes."""
+
+
+def read_npy(path: Path, *, limit: int | None) -> NDArray:
+    """The first ``limit`` rows of the array in a ``.npy`` file.
+
+    Raises:
+        DataError: It is damaged, holds objects or something else than numbers, or is not as long as it says.
+    """
+    with path.open("rb") as stream:
+        return _read(stream, path.stat().st_size, str(path), limit)
+
+
+def read_npz(path: Path, *, limit: int | None) -> NDArray:
+    """The first ``limit`` rows of the array in a ``.npz`` file, packed or not; see ``chosen`` for which.
+
+    Raises:
+        DataError: As for ``read_npy``, or no array can be chosen, or it unpacks to an unlikely size.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = [entry for entry in archive.namelist() if entry.endswith(".npy")]
+            name = chosen([entry.removesuffix(".npy") for entry in entries], str(path))
+            entry = archive.getinfo(f"{name}.npy")
+            packed = min(entry.compress_size, path.stat().st_size)
+            if entry.file_size > max(_ALWAYS_FINE, _LARGEST_RATIO * packed):
+                raise DataError(
+                    f"{path}: {name} unpacks from {packed} bytes to {entry.file_size}; at most "
+                    f"{_LARGEST_RATIO} times as many are believed; save it with np.save"
+                )
+            with archive.open(entry) as stream:
+                return _read(stream, entry.file_size, f"{path}: {name}", limit)
+    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, NotImplementedError, ValueError) as problem:
+        raise DataError(f"{path}: the archive is cut short or damaged ({problem}); get it again") from problem
+
+
+def is_npz(path: Path) -> bool:
+    """Whether a zip archive is one of NumPy's; a damaged one counts by its suffix."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith(".npy") for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return path.suffix == ".npz"
+
+
+def chosen(names: Sequence[str], what: str) -> str:
+    """The one name there is, or the one that is called inputs, x, images or data.
+
+    Raises:
+        DataError: There is none, or more than one.
+    """
+    likely = list(names) if len(names) == 1 else [name for name in names if name in NAMES]
+    if len(likely) != 1:
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        raise DataError(
+            f"{what}: expected one array, or one that is called {', '.join(NAMES)}; got {shown or 'none'}; "
+            "save the inputs alone"
+        )
+    return likely[0]
+
+
+def _read(stream: IO[bytes], size: int, what: str, limit: int | None) -> NDArray:
+    shape, columns_first, dtype = _header(stream, what)
+    room = size - stream.tell()
+    expected = math.prod(shape) * dtype.itemsize
+    if expected != room:
+        raise DataError(
+            f"{what}: the header announces {list(shape)} of {dtype}, {expected} bytes; got {room}; "
+            "the file is cut short or foreign, save it again"
+        )
+    rows = shape[0] if limit is None else min(limit, shape[0])
+    if columns_first:
+        content = np.frombuffer(stream.read(room), dtype).reshape(shape, order="F")[:rows]
+    else:
+        content = np.frombuffer(stream.read(rows * (room // shape[0])), dtype).reshape(rows, *shape[1:])
+    with np.errstate(over="ignore"):  # of longer floats; what becomes infinite is refused later
+        # In this machine's byte order, which is the only one that torch knows.
+        return content.astype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32, order="C")
+
+
+def _header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version not in _READERS:
+            raise ValueError(f"version {version} is for records")  # noqa: TRY301  # as NumPy says what is wrong itself
+        shape, columns_first, dtype = _READERS[version](stream)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, OverflowError) as problem:
+        first = str(problem).split("\n", maxsplit=1)[0][:200]
+        raise DataError(f"{what}: the header of the array is damaged ({first}); save it with np.save") from problem
+    if dtype.hasobject:
+        raise DataError(
+            f"{what}: expected numbers; got Python objects, which are a pickle and could run code, so they were not "
+            "read; save an array of numbers"
+        )
+    if dtype.kind not in "biuf":
+        raise DataError(f"{what}: expected whole or real numbers; got {dtype}; save an array of numbers")
+    if not shape or min(shape) < 1:
+        raise DataError(f"{what}: expected at least one input in rows, [n, ...]; got the shape {list(shape)}")
+    return shape, columns_first, dtype

@@ -1,0 +1,225 @@
+"""Inputs from arrays and tensors: numbers as they are, everything else refused by name."""
+
+import io
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save
+
+from netpurify.data import load_inputs, normalise
+from netpurify.errors import DataError, InputError
+
+VALUES = np.random.default_rng(0).standard_normal((5, 2, 3))
+
+
+class Trap:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+def npy(array: np.ndarray, *, pickled: bool = False) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=pickled)
+    return stream.getvalue()
+
+
+def npz(*, packed: bool = False, **arrays: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    (np.savez_compressed if packed else np.savez)(stream, **arrays)
+    return stream.getvalue()
+
+
+def pt(content: object, *, legacy: bool = False) -> bytes:
+    stream = io.BytesIO()
+    torch.save(content, stream, _use_new_zipfile_serialization=not legacy)
+    return stream.getvalue()
+
+
+def load(folder: Path, content: bytes, *, name: str = "some", **options) -> torch.Tensor:
+    (folder / name).write_bytes(content)
+    return load_inputs(folder / name, **options)
+
+
+TENSOR = torch.from_numpy(VALUES)
+SAME = {
+    "npy": npy(VALUES),
+    "npy by columns": npy(np.asfortranarray(VALUES)),
+    "npy of another byte order": npy(VALUES.astype(">f8")),
+    "npz of one": npz(whatever=VALUES),
+    "npz packed": npz(packed=True, images=VALUES, labels=np.arange(5)),
+    "npz by columns": npz(x=np.asfortranarray(VALUES), y=np.arange(5)),
+    "tensor": pt(TENSOR),
+    "old tensor": pt(TENSOR, legacy=True),
+    "dictionary of one": pt({"whatever": TENSOR, "made": "today"}),
+    "dictionary of several": pt({"data": TENSOR, "labels": torch.arange(5)}),
+    "safetensors": save({"inputs": TENSOR, "labels": torch.arange(5)}),
+}
+
+
+@pytest.mark.parametrize("content", SAME.values(), ids=SAME.keys())
+def test_every_kind_of_file_gives_the_same_numbers(tmp_path, content):
+    for limit in (None, 3, 9):
+        inputs = load(tmp_path, content, limit=limit)
+        assert inputs.dtype == torch.float64
+        assert inputs.is_contiguous()
+        assert np.array_equal(inputs.numpy(), VALUES[:limit])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool", "float16", "float32", ">i2"])
+@pytest.mark.parametrize("form", [npy, lambda array: pt(torch.from_numpy(array.astype(array.dtype.newbyteorder("="))))])
+def test_other_numbers_become_float32_without_scaling(tmp_path, dtype, form):
+    array = np.array([[0, 1, 200]]).astype(dtype)
+    inputs = load(tmp_path, form(array))
+    assert inputs.dtype == torch.float32
+    assert inputs.tolist() == [[0.0, 1.0, 1.0 if dtype == "bool" else 200.0]]
+
+
+def test_inputs_do_not_follow_the_file(tmp_path):
+    inputs = load(tmp_path, pt(TENSOR))
+    (tmp_path / "some").write_bytes(bytes((tmp_path / "some").stat().st_size))
+    assert torch.equal(inputs, TENSOR)
+
+
+def header(shape: str, dtype: str = "<f8", *, room: int = 0) -> bytes:
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(room)
+
+
+def archive(entries: dict[str, bytes], *, compression: int = zipfile.ZIP_STORED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as opened:
+        for name, content in entries.items():
+            opened.writestr(name, content)
+    return stream.getvalue()
+
+
+def spoilt(value: float) -> np.ndarray:
+    array = VALUES.copy()
+    array[3, 1, 2] = array[4, 0, 0] = value
+    return array
+
+
+REFUSED = {
+    "nothing": (b"", "the file is empty"),
+    "text": (b"1,2,3\n4,5,6\n", "like neither.*inputs come as .npy, .npz"),
+    "shape beyond the file": (header("(1099511627776, 9)", room=8), "announces .*79164837199872 bytes; got 8"),
+    "shape beyond numbers": (header(f"({'9' * 400},)"), "announces|damaged"),
+    "shape below zero": (header("(-1, -8)", room=64), r"\[n, \.\.\.\]; got the shape \[-1, -8\]"),
+    "array cut": (npy(VALUES)[:-1], "240 bytes; got 239"),
+    "array and more": (npy(VALUES) + b"\0", "240 bytes; got 241"),
+    "header cut": (npy(VALUES)[:40], "header of the array is damaged"),
+    "header no dictionary": (b"\x93NUMPY\x01\x00\x05\x00[1,2]", "header of the array is damaged"),
+    "header that calls": (b"\x93NUMPY\x01\x00\x0c\x00print('hi') \n", "header of the array is damaged"),
+    "records": (npy(np.zeros(3, [("a", "f8")])), "expected whole or real numbers"),
+    "complex": (npy(VALUES + 1j), "expected whole or real numbers; got complex128"),
+    "texts": (npy(np.array([["a", "b"]])), "expected whole or real numbers; got <U1"),
+    "times": (npy(np.array([["2020-01-01"]], "datetime64[D]")), "expected whole or real numbers; got datetime64"),
+    "scalar": (npy(np.float64(1)), r"got the shape \[\]"),
+    "vector": (npy(np.ones(3)), r"expected at least one input in rows.*got the shape \[3\]"),
+    "no rows": (npy(np.ones((0, 3))), r"got the shape \[0, 3\]"),
+    "NaN": (npy(spoilt(np.nan)), r"every value must be finite; 2 of 30 are not, the first at \[3, 1, 2\]"),
+    "infinity": (pt(torch.from_numpy(spoilt(-np.inf))), r"2 of 30 are not, the first at \[3, 1, 2\]"),
+    "too many arrays": (npz(a=VALUES, b=VALUES), "expected one array, or one that is called inputs.*got a, b"),
+    "two likely arrays": (npz(x=VALUES, data=VALUES), "expected one array.*got x, data"),
+    "objects in an archive": (archive({"x.npy": npy(np.array([[None]]), pickled=True)}), "could run code"),
+    "archive cut": (npz(x=VALUES)[:-30], "cut short or damaged"),
+    "archive with a lie": (archive({"x.npy": header("(1099511627776, 9)", room=8)}), "x: the header announces"),
+    "complex tensor": (pt(TENSOR + 1j), "expected whole or real numbers; got torch.complex128"),
+    "scalar tensor": (pt(torch.tensor(1.0)), r"got the shape \[\]"),
+    "list of tensors": (pt([TENSOR]), "expected a tensor of inputs; got list"),
+    "dictionary without tensors": (pt({"x": 1}), "expected one array.*got none"),
+    "many tensors": (pt({str(n): TENSOR for n in range(9)}), "got 0, 1, 2, 3, 4, ...;"),
+    "data set": (pt(torch.utils.data.TensorDataset(TENSOR)), "wants Python to call torch.utils.data.dataset"),
+    "sparse tensor": (pt(torch.eye(2).to_sparse()), "sparse"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_not_inputs_is_refused_by_name(tmp_path, content, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load(tmp_path, content, name="some.npz")
+    assert str(tmp_path / "some.npz") in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "pt", "pickle"])
+def test_code_is_refused_and_does_not_run(tmp_path, form):
+    trap = Trap(tmp_path / "marker")
+    array = np.array([[trap]], dtype=object)
+    contents = {
+        "npy": npy(array, pickled=True),
+        "npz": archive({"x.npy": npy(array, pickled=True)}),
+        "pt": pt(trap),
+        "pickle": pickle.dumps(trap),
+    }
+    with pytest.raises(DataError, match=r"run code|nothing was run"):
+        load(tmp_path, contents[form])
+    assert not (tmp_path / "marker").exists()
+    pickle.loads(contents["pickle"])
+    assert (tmp_path / "marker").exists()
+
+
+def test_an_archive_that_unpacks_to_an_unlikely_size_is_refused_and_small_ones_are_not(tmp_path, monkeypatch):
+    zeros = npz(packed=True, x=np.zeros((100, 10_000)))
+    assert load(tmp_path, zeros).shape == (100, 10_000)
+    monkeypatch.setattr("netpurify.data.arrays._ALWAYS_FINE", 1 << 20)
+    with pytest.raises(DataError, match=r"x unpacks from \d{4} bytes to 8000128; at most 200 times"):
+        load(tmp_path, zeros)
+
+
+def test_missing_files_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere\.npy: expected a file or folder.*No such file"):
+        load_inputs(tmp_path / "nowhere.npy")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limit": 0}, "limit must be a whole number of at least 1; got 0"),
+        ({"limit": 2.0}, "limit must be a whole number"),
+        ({"limit": True}, "limit must be a whole number"),
+        ({"channels": 2}, r"channels must be 1 \(grey\) or 3"),
+        ({"size": (0, 3)}, r"size must be \(height, width\)"),
+        ({"size": (3,)}, r"size must be \(height, width\)"),
+        ({"size": (3, 3)}, "size and channels are for folders"),
+        ({"channels": 1}, "size and channels are for folders"),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        load(tmp_path, npy(VALUES), **options)
+
+
+def test_normalise_by_channel():
+    inputs = torch.tensor([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
+    before = inputs.clone()
+    assert normalise(inputs, (1.0, 3.0), (1.0, 2.0)).tolist() == [[[0, 1], [0, 0.5]], [[4, 5], [2, 2.5]]]
+    assert normalise(inputs, [1.0], [2.0]).tolist() == [[[0, 0.5], [1, 1.5]], [[2, 2.5], [3, 3.5]]]
+    assert normalise(torch.ones(2, 3, dtype=torch.float64), [0, 1, 2], [1]).tolist() == [[1, 0, -1]] * 2
+    assert torch.equal(inputs, before)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "mean", "std", "message"),
+    [
+        (torch.ones(2, 3, 4), [0, 0], [1], "mean must be 3 finite numbers"),
+        (torch.ones(2, 3, 4), [0], [1, 1], "std must be 3 finite numbers"),
+        (torch.ones(2, 3, 4), [], [1], "mean must be 3 finite numbers"),
+        (torch.ones(2, 3, 4), [float("nan")], [1], "mean must be 3 finite numbers"),
+        (torch.ones(2, 3, 4), [0], [1, 0, 1], "std must be above 0"),
+        (torch.ones(3), [0], [1], r"inputs must be floats \[n, channels, \.\.\.\]"),
+        (torch.ones(2, 3, dtype=torch.int64), [0], [1], "inputs must be floats"),
+    ],
+)
+def test_normalise_refuses(inputs, mean, std, message):
+    with pytest.raises(InputError, match=message):
+        normalise(inputs, mean, std)
