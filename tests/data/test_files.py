@@ -103,6 +103,12 @@ def archive(entries: dict[str, bytes], *, compression: int = zipfile.ZIP_STORED)
     return stream.getvalue()
 
 
+def damaged(content: bytes) -> bytes:
+    """With a byte at the start of the packed data changed."""
+    at = content.index(b"x.npy") + 30
+    return content[:at] + b"\xff" + content[at + 1 :]
+
+
 def spoilt(value: float) -> np.ndarray:
     array = VALUES.copy()
     array[3, 1, 2] = array[4, 0, 0] = value
@@ -133,6 +139,7 @@ REFUSED = {
     "two likely arrays": (npz(x=VALUES, data=VALUES), "expected one array.*got x, data"),
     "objects in an archive": (archive({"x.npy": npy(np.array([[None]]), pickled=True)}), "could run code"),
     "archive cut": (npz(x=VALUES)[:-30], "cut short or damaged"),
+    "archive packed wrongly": (damaged(npz(packed=True, x=VALUES)), "damaged .*decompressing"),
     "archive with a lie": (archive({"x.npy": header("(1099511627776, 9)", room=8)}), "x: the header announces"),
     "complex tensor": (pt(TENSOR + 1j), "expected whole or real numbers; got torch.complex128"),
     "scalar tensor": (pt(torch.tensor(1.0)), r"got the shape \[\]"),

@@ -59,7 +59,7 @@ def _inspect_zip(path: Path) -> Inspection:
             )
         try:
             pickled = archive.read(f"{folder}/data.pkl")
-        except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as problem:
+        except Exception as problem:  # likewise for a damaged entry
             raise _damaged(path, problem) from problem
     inspection = _outline(path, io.BytesIO(pickled))
     # The archive's check sums of the tensors are not verified: flipped bits in weights are what we are here to repair.
@@ -77,7 +77,7 @@ def _inspect_zip(path: Path) -> Inspection:
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as problem:
+    except Exception as problem:  # a damaged directory can lead it to any error
         raise _damaged(path, problem) from problem
 
 

@@ -41,15 +41,12 @@ def read_npz(path: Path, *, limit: int | None) -> NDArray:
             entries = [entry for entry in archive.namelist() if entry.endswith(".npy")]
             name = chosen([entry.removesuffix(".npy") for entry in entries], str(path))
             entry = archive.getinfo(f"{name}.npy")
-            packed = min(entry.compress_size, path.stat().st_size)
-            if entry.file_size > max(_ALWAYS_FINE, _LARGEST_RATIO * packed):
-                raise DataError(
-                    f"{path}: {name} unpacks from {packed} bytes to {entry.file_size}; at most "
-                    f"{_LARGEST_RATIO} times as many are believed; save it with np.save"
-                )
+            _check_ratio(path, name, entry)
             with archive.open(entry) as stream:
                 return _read(stream, entry.file_size, f"{path}: {name}", limit)
-    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, NotImplementedError, ValueError) as problem:
+    except DataError:
+        raise
+    except Exception as problem:  # a damaged archive can lead the unpackers to any error
         raise DataError(f"{path}: the archive is cut short or damaged ({problem}); get it again") from problem
 
 
@@ -58,7 +55,7 @@ def is_npz(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.endswith(".npy") for name in archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+    except Exception:  # likewise
         return path.suffix == ".npz"
 
 
@@ -76,6 +73,15 @@ def chosen(names: Sequence[str], what: str) -> str:
             "save the inputs alone"
         )
     return likely[0]
+
+
+def _check_ratio(path: Path, name: str, entry: zipfile.ZipInfo) -> None:
+    packed = min(entry.compress_size, path.stat().st_size)
+    if entry.file_size > max(_ALWAYS_FINE, _LARGEST_RATIO * packed):
+        raise DataError(
+            f"{path}: {name} unpacks from {packed} bytes to {entry.file_size}; at most {_LARGEST_RATIO} times as many "
+            "are believed; save it with np.save"
+        )
 
 
 def _read(stream: IO[bytes], size: int, what: str, limit: int | None) -> NDArray:
@@ -103,7 +109,7 @@ def _header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dty
         if version not in _READERS:
             raise ValueError(f"version {version} is for records")  # noqa: TRY301  # as NumPy says what is wrong itself
         shape, columns_first, dtype = _READERS[version](stream)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, OverflowError) as problem:
+    except Exception as problem:  # NumPy evaluates the header as a literal, which can fail in many ways
         first = str(problem).split("\n", maxsplit=1)[0][:200]
         raise DataError(f"{what}: the header of the array is damaged ({first}); save it with np.save") from problem
     if dtype.hasobject:
