@@ -86,3 +86,12 @@ def test_sums_leave_out_what_is_missing():
 def test_texts_cannot_be_summed_up():
     with pytest.raises(InputError, match="failure must hold numbers"):
         summary(ROWS, ["width"], "failure")
+
+
+def test_a_trial_counts_once_however_many_rows_it_has():
+    rows = [{"trial": 0, "k": 50, "value": 0.3}, {"trial": 0, "k": 100, "value": 0.1}, {"trial": 1, "value": 0.7}]
+    pooled = summary([*rows, {"trial": 1, "value": None}], [], "value")[()]
+    assert (pooled.count, pooled.mean) == (2, pytest.approx(0.45))
+    assert pooled.deviation == pytest.approx(0.5 / math.sqrt(2.0))
+    repeated = summary([{"trial": 0, "value": 0.1}] * 10, [], "value")[()]
+    assert (repeated.count, repeated.mean) == (1, 0.1)

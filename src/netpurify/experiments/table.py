@@ -34,10 +34,10 @@ WORDS: dict[str, Scalar] = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A column over the rows of one group, without the rows where it is missing or NaN.
+    """A column over the trials of one group, without the rows where it is missing or NaN.
 
     Attributes:
-        count: How many rows it is over; with none, the rest is NaN.
+        count: How many trials it is over; with none, the rest is NaN.
         mean: Their mean.
         deviation: Their standard deviation (with count - 1; NaN for a single one).
         low: Their first quartile.
@@ -137,13 +137,22 @@ def group(rows: Iterable[Row], keys: Sequence[str]) -> dict[tuple[Scalar, ...], 
 
 
 def summary(rows: Iterable[Row], keys: Sequence[str], value: str) -> dict[tuple[Scalar, ...], Summary]:
-    """The column ``value`` over each group of ``keys``; failed trials have none and so do not count."""
+    """The column ``value`` over each group of ``keys``; failed trials have none and so do not count.
+
+    A trial counts once: the mean of its rows, where a group has several. Trials of different cells with the same number
+    are one here, as they share the seed and much of what is drawn from it. Rows without a trial count one by one.
+    """
     return {place: _summary(members, value) for place, members in group(rows, keys).items()}
 
 
 def _summary(rows: Iterable[Row], column: str) -> Summary:
-    numbers = [_number(row.get(column), column) for row in rows]
-    values = np.array([number for number in numbers if number == number], np.float64)
+    trials: dict[Scalar | tuple[int], list[float]] = {}
+    for position, row in enumerate(rows):
+        number = _number(row.get(column), column)
+        if number == number:
+            trials.setdefault(row.get("trial", (position,)), []).append(number)
+    # A single value as it is: a mean could change its last digit.
+    values = np.array([own[0] if len(set(own)) == 1 else np.mean(own) for own in trials.values()], np.float64)
     if not values.size:
         return Summary(0, *[float("nan")] * 5)
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
