@@ -95,3 +95,7 @@ def test_a_trial_counts_once_however_many_rows_it_has():
     assert pooled.deviation == pytest.approx(0.5 / math.sqrt(2.0))
     repeated = summary([{"trial": 0, "value": 0.1}] * 10, [], "value")[()]
     assert (repeated.count, repeated.mean) == (1, 0.1)
+
+
+def test_equal_numbers_have_no_spread():
+    assert summary([{"value": 0.1}] * 6, [], "value")[()].deviation == 0.0

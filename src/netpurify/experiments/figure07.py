@@ -27,4 +27,5 @@ FIGURE = Figure(
     experiment=EXPERIMENT,
     panels=figure06.panels,
     findings=figure06.findings,
+    remarks=figure06.FIGURE.remarks,
 )

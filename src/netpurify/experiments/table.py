@@ -157,6 +157,8 @@ def _summary(rows: Iterable[Row], column: str) -> Summary:
         return Summary(0, *[float("nan")] * 5)
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     deviation = float(values.std(ddof=1)) if values.size > 1 else float("nan")
+    if values.size > 1 and values.min() == values.max():
+        deviation = 0.0  # the mean of equal numbers may round to another one
     return Summary(values.size, float(values.mean()), deviation, float(low), float(median), float(high))
 
 

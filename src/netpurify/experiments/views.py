@@ -1,7 +1,6 @@
 """Lines, panels and numbers that several figures take from their tables in the same way."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 from netpurify.experiments.experiment import Row
@@ -30,22 +29,16 @@ def level(rows: Iterable[Row], y: str, **wanted: Any) -> Summary:
     return summary(select(rows, **wanted), [], y).get((), Summary(0, *[float("nan")] * 5))
 
 
-def limit(
-    rows: Iterable[Row], y: str, *, least: float | None = None, most: float | None = None, **wanted: Any
-) -> float:
-    """Largest eps up to which the mean of ``y`` stays at least ``least``, or at most ``most``; NaN if it never does."""
-    found = line(rows, "", x="eps", y=y, **wanted)
-    reached = float("nan")
-    for eps, mean in zip(found.x, found.mean, strict=True):
-        if not ((least is None or mean >= least) and (most is None or mean <= most)):
-            break
-        reached = eps
-    return reached
+def graded(needed: Iterable[Summary], *, holds: bool, limits: bool, trials: int = 1) -> Verdict:
+    """The verdict of a rule, or that it was not measured where any of the numbers it needs is over too few trials.
 
-
-def graded(needed: Iterable[Summary], *, holds: bool, limits: bool) -> Verdict:
-    """The verdict of a rule, or that it was not measured where any of the numbers it needs is missing."""
-    if any(not found.count for found in needed):
+    Args:
+        needed: The numbers that the rule needs.
+        holds: Whether the claim holds by the rule.
+        limits: Whether it holds with limits.
+        trials: Over how many trials each number must be; 2 where the rule asks for the noise between trials.
+    """
+    if any(found.count < trials for found in needed):
         return Verdict.UNSEEN
     return Verdict.HOLDS if holds else Verdict.LIMITS if limits else Verdict.FAILS
 
@@ -66,17 +59,6 @@ def show(found: Summary, digits: int = 3) -> str:
 def listed(pairs: Iterable[tuple[Any, str]]) -> str:
     """Labels and texts as ``a: x, b: y``."""
     return ", ".join(f"{label}: {text}" for label, text in pairs)
-
-
-def number(value: float) -> str:
-    """A number in few characters; ``none`` where there is none."""
-    return "none" if value != value else f"{value:g}"
-
-
-def rising(numbers: Sequence[float]) -> bool:
-    """Whether numbers never fall and the last exceeds the first; an absent one counts as below all."""
-    held = [-1.0 if value != value else value for value in numbers]
-    return all(b >= a for a, b in pairwise(held)) and held[-1] > held[0]
 
 
 def error_panel(title: str, y: str, lines: Sequence[Line], floor: float = 1e-16) -> Panel:
