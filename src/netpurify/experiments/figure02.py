@@ -7,7 +7,7 @@ from netpurify.experiments import noise
 from netpurify.experiments.experiment import Experiment, Mode, Row
 from netpurify.experiments.figure import Figure, Finding, Panel
 from netpurify.experiments.paired import JUDGED, beta_recovered, limit_trend, of_regime, relative, trend
-from netpurify.experiments.table import select
+from netpurify.experiments.table import select, summary
 from netpurify.experiments.views import error_panel, graded, level, line, listed, show, values
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7)
@@ -60,15 +60,13 @@ def findings(rows: list[Row]) -> list[Finding]:
 
 def filters_by_size(rows: list[Row]) -> Finding:
     """How far W is recovered, by k."""
-    sizes = values(rows, "k")
-    found = limit_trend(
-        ((f"k = {k}", select(rows, k=k)) for k in sizes), "W_exact", least=0.95, each=["p"], method="l1"
-    )
+    own = select(rows, method="l1")
+    steps = [(f"k = {k}", select(own, k=k)) for k in values(rows, "k")]
+    found = limit_trend(steps, "W_exact", least=0.95, each=["p"])
     off = [
-        abs(share.mean - lad.recovery_probability(k, RANK, eps))
-        for k in sizes
-        for eps in values(rows, "eps")
-        if (share := level(rows, "W_exact", method="l1", k=k, eps=eps)).count
+        abs(share.mean - lad.recovery_probability(int(k or 0), RANK, float(eps or 0.0)))
+        for (k, eps), share in summary(own, ["k", "eps"], "W_exact").items()
+        if share.count
     ]
     return Finding(
         "When k increases, the limit of eps for successful recovery of W increases.",

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from netpurify.experiments.experiment import Row, Scalar
 from netpurify.experiments.figure import Finding
-from netpurify.experiments.table import Summary, select, summary
+from netpurify.experiments.table import Summary, group, select, summary
 from netpurify.experiments.views import graded, level, listed, show
 
 RECOVERED = 0.5
@@ -99,15 +100,15 @@ def limits(
 
     With several cells in the rows, ``each`` names the settings in which they differ, and each cell has its own limit.
     """
-    cells: dict[tuple[Scalar, ...], list[tuple[Any, float]]] = {}
-    for (*cell, eps), found in summary(select(rows, **wanted), ["trial", *each, "eps"], column).items():
-        if found.count:
-            cells.setdefault(tuple(cell), []).append((eps, found.mean))
+    measured = [row for row in select(rows, **wanted) if row.get(column) is not None]
 
     def kept(value: float) -> bool:
         return (least is None or value >= least) and (most is None or value <= most)
 
-    return [{"trial": cell[0], "limit": _reach(sorted(points), kept)} for cell, points in cells.items()]
+    return [
+        {"trial": cell[0], "limit": _reach(own, column, kept)}
+        for cell, own in group(measured, ["trial", *each]).items()
+    ]
 
 
 def trend(steps: Iterable[tuple[str, Sequence[Row]]], column: str, *, least: float = 0.0) -> Trend:
@@ -184,12 +185,13 @@ def _by_trial(rows: Iterable[Row], column: str) -> dict[Scalar, float]:
     return {trial: value.mean for (trial,), value in found.items() if value.count}
 
 
-def _reach(points: Iterable[tuple[Any, float]], kept: Callable[[float], bool]) -> float:
+def _reach(rows: Iterable[Row], column: str, kept: Callable[[float], bool]) -> float:
     reached = 0.0
-    for eps, value in points:
-        if not kept(value):
+    points = {float(eps or 0.0): own for (eps,), own in group(rows, ["eps"]).items()}
+    for eps, own in sorted(points.items()):
+        if not kept(fmean(float(row[column] or 0.0) for row in own)):
             break
-        reached = float(eps)
+        reached = eps
     return reached
 
 
