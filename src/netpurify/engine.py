@@ -87,7 +87,7 @@ def _check(engine: str, jobs: int | None) -> None:
             f'engine must be "inline", "processes", "dask://host:port", "ray" or "ray://host:port"; got {engine!r}'
         )
     if jobs is not None and jobs < 1:
-        raise InputError(f"jobs must be at least 1, or None for all cores; got {jobs}")
+        raise InputError(f"jobs must be at least 1, or left out for all cores; got {jobs}")
 
 
 def _start(work: Callable[[Task], Result], tasks: Sequence[Task], engine: str, jobs: int | None) -> Results[Result]:

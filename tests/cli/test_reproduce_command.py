@@ -36,6 +36,13 @@ def test_figure_2_by_one_command_twice(tmp_path):
     assert figure.search(other.read_text()).group() == figure.search(page.read_text()).group()
 
 
+def test_one_of_a_kind_is_said_in_the_singular(tmp_path):
+    options = ["--plan", "--jobs", "1", "--folder", str(tmp_path)]
+    assert "1 experiment, 3 trials to run" in run("reproduce", "6", *options).stderr
+    said = run("reproduce", "6", "--trials", "1", *options).stderr
+    assert re.search(r"1 experiment, 1 trial to run, .* on 1 worker\n", said)
+
+
 def test_plan_says_the_cost_and_runs_nothing(tmp_path):
     done = run("reproduce", "--full", "--plan", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -49,13 +56,15 @@ def test_plan_says_the_cost_and_runs_nothing(tmp_path):
     [
         (["reproduce", "1"], "figures are numbered 2 to 13; got [1]"),
         (["reproduce", "--quick", "--full"], "exclude each other"),
-        (["reproduce", "2", "--trials", "0"], "trials must be at least 1"),
+        (["reproduce", "2", "--trials", "0"], "--trials"),
+        (["reproduce", "2", "--jobs", "0"], "--jobs"),
         (["reproduce", "2", "--engine", "abacus"], "engine must be"),
         (["reproduce", "9"], "cifar10"),
         (["reproduce", "2", "--tables", "absent"], "has neither"),
         (["reproduce", "2", "--quick", "--report", f"{os.devnull}/page.html"], "cannot be written"),
         (["data", "fetch", "imagenet"], "imagenet"),
-        (["data", "fetch", "mnist", "--from", "absent"], "folder"),
+        (["data", "fetch", "mnist", "--from", "absent"], "--from) must be a folder"),
+        (["data", "fetch", "mnist-sample"], "nothing to fetch"),
     ],
 )
 def test_bad_input_ends_with_code_2(arguments, message, tmp_path):

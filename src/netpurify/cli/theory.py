@@ -21,7 +21,7 @@ def theory(
     k: Annotated[int, typer.Option("--k", min=1, help="Entries of a patch.")] = 100,
     p: Annotated[int, typer.Option("--p", min=2, help="Filters.")] = 300,
     gamma: Annotated[float, typer.Option(help="Step size of Algorithm 1.")] = 0.1,
-    eps: Annotated[float, typer.Option(help="Share of altered weights, N(1, 1) added.")] = 0.2,
+    eps: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of altered weights, N(1, 1) added.")] = 0.2,
     regime: Annotated[
         str, typer.Option(help="joint (Theorem 2), sequential or sequential-fixed (Theorem 3).")
     ] = "joint",

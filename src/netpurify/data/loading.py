@@ -62,11 +62,11 @@ def _read(dataset: Dataset, path: Path) -> bytes:
     except FileNotFoundError as problem:
         raise DataError(
             f"{dataset.name} has not been fetched: {path} is not there; "
-            f"run `netpurify data fetch {dataset.name}` or call netpurify.data.fetch({dataset.name!r}), "
-            "with root if you keep your data elsewhere"
+            f"run `netpurify data fetch {dataset.name}` (in Python netpurify.data.fetch({dataset.name!r})), or set "
+            f"{store.VARIABLE} to the folder where you keep your data (in Python also root=)"
         ) from problem
     except OSError as problem:
-        raise DataError(f"{path} cannot be read ({problem}); give a root that you may read") from problem
+        raise DataError(f"{path} cannot be read ({problem}); name a folder that you may read") from problem
 
 
 def _sample(split: Split) -> Images:

