@@ -1,5 +1,6 @@
 """Every figure on small networks: its trial gives the rows that its plot and its findings read."""
 
+import copy
 import random
 from itertools import product
 from pathlib import Path
@@ -8,11 +9,13 @@ import pytest
 import torch
 
 from netpurify import data
+from netpurify.contaminate import Normal, contaminate
 from netpurify.experiments import backdoors, figure02, figure04, figure06, figure08, noise, pictures
 from netpurify.experiments.figure import Verdict
 from netpurify.experiments.figures import FIGURES
 from netpurify.experiments.table import Summary, read
 from netpurify.experiments.views import graded, line, listed, show
+from netpurify.paper import PatchCNN, compare, purify, train
 
 SMALL = {"p": 30, "steps": 60}
 
@@ -90,6 +93,29 @@ def test_synthetic_trial_recovers_below_the_limit_and_not_beyond():
     assert at[0.1, "joint", "l2"]["W_exact"] == 0.0
     assert at[0.1, "joint", "l1"]["certified"] == 1.0
     assert at[0.1, "joint", "contaminated"]["W_error"] > 0.3
+
+
+def test_beta_breaks_down_where_a_shift_explains_more_than_the_truth():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(5, 250, generator=generator, dtype=torch.float64)
+    targets = 2.0 * torch.rand(5, generator=generator, dtype=torch.float64) - 1.0
+    initial = PatchCNN(m=5, k=50, p=500, generator=generator)
+    trained = train(initial, inputs, targets, gamma=0.1, steps=500).trained
+
+    def error(mean, share):
+        law = Normal(mean, 1.0)
+        state = contaminate(trained.state_dict(), law, share=share, generator=torch.Generator().manual_seed(1)).state
+        dirty = copy.deepcopy(trained)
+        dirty.load_state_dict(state)
+        half = noise.with_hidden(dirty, trained)
+        fitted = purify(half, initial, inputs, features="initial", layers=["output"], certify=False)
+        _, output = compare(fitted.model, trained).values()
+        return output.rms
+
+    _, start = compare(initial, trained).values()
+    assert error(1.0, 0.5) < 0.1 * start.rms
+    assert error(1.0, 0.7) > start.rms
+    assert error(0.0, 0.7) < 0.1 * start.rms
 
 
 def test_control_that_spans_everything_recovers_nothing():

@@ -88,5 +88,5 @@ def test_small_changes_of_a_limit_are_none():
 
 def test_networks_are_counted_once():
     rows = [{"trial": trial, "p": 100, "eps": eps, "converged": trial == 0} for trial in range(3) for eps in (0.0, 0.1)]
-    assert "1 of 3 (33 %)" in trained(rows)
+    assert "1 of 3 (33 %); the others stopped at the last step" in trained(rows)
     assert "not recorded" in trained([{"trial": 0}])

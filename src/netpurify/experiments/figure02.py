@@ -6,7 +6,7 @@ from netpurify import lad
 from netpurify.experiments import noise
 from netpurify.experiments.experiment import Experiment, Mode, Row
 from netpurify.experiments.figure import Figure, Finding, Panel
-from netpurify.experiments.paired import JUDGED, beta_recovered, limit_trend, of_regime, relative, trend
+from netpurify.experiments.paired import JUDGED, SHIFT, beta_recovered, limit_trend, of_regime, relative, trend
 from netpurify.experiments.table import select, summary
 from netpurify.experiments.views import error_panel, graded, level, line, listed, show, values
 
@@ -83,9 +83,8 @@ def _beta_by_width(rows: list[Row]) -> Finding:
         "When p increases, the limit of eps for successful recovery of beta increases.",
         ((f"p = {p}", select(rows, p=p)) for p in values(rows, "p")),
         each=["k"],
-        why="A_beta has p rows and rank n = 5, so that p decides how much L1 can tell apart. With features of the "
-        "purified W it has no chance to: filters that do not come back spoil their features, and theirs is a matter of "
-        "k.",
+        why=f"{SHIFT} With features of the purified W, filters that do not come back spoil their features long before, "
+        "and that is a matter of k.",
     )
 
 

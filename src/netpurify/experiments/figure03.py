@@ -72,9 +72,8 @@ def _beta_by_width(rows: list[Row]) -> Finding:
         f"mean over k; largest eps up to which beta is exact: {exact}; up to which its error is at most half that of "
         f"the initial weights in the same trial: {half}",
         graded([*exact.needed, *half.needed], holds=exact.rises, limits=half.rises, trials=2),
-        "It would hold by the first rule, with limits by the second alone. For beta the fan-in is p and the rank n = "
-        "5, so that the limit of L1 itself is far away. What sets it is that every filter must come back, and more "
-        "filters are more that can fail.",
+        "It would hold by the first rule, with limits by the second alone. Beta is fitted on the features of all "
+        "filters, so that every one must come back, and more filters are more that can fail.",
     )
 
 

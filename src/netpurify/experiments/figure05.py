@@ -5,7 +5,7 @@ from typing import Any
 from netpurify.experiments import noise
 from netpurify.experiments.experiment import Experiment, Mode, Row
 from netpurify.experiments.figure import Figure, Finding, Panel
-from netpurify.experiments.paired import JUDGED, RECOVERED, beta_recovered, relative, trained, trend
+from netpurify.experiments.paired import JUDGED, RECOVERED, SHIFT, beta_recovered, relative, trained, trend
 from netpurify.experiments.pictures import mnist
 from netpurify.experiments.table import Summary, select
 from netpurify.experiments.views import error_panel, graded, level, line, listed, show, values
@@ -67,8 +67,7 @@ def findings(rows: list[Row]) -> list[Finding]:
             ((f"p = {p}", select(few, p=p)) for p in values(few, "p")),
             each=["m"],
             note=f"; {trained(few)}",
-            why="The limit of L1 itself, which shows with features of the initial W, is set by p and the rank of "
-            "A_beta. With features of the purified W, the filters that do not come back decide.",
+            why=f"{SHIFT} With features of the purified W, the filters that do not come back decide.",
         ),
         _floor(few),
         _images(few, many),
