@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import netpurify
-from netpurify import checkpoint, contaminate, lad, paper
+from netpurify import checkpoint, contaminate, lad, network, paper
 from netpurify.paper import theory
 
 SOURCE = Path(netpurify.__file__).parent
@@ -81,7 +81,15 @@ def test_mathematics_know_nothing_of_networks():
 
 
 def test_public_names():
-    assert netpurify.__all__ == ["InputError", "NetpurifyError", "contaminate", "lad", "paper"]
+    assert netpurify.__all__ == [
+        "Grade", "InputError", "NetpurifyError", "Plan", "Purification", "Seeded", "check", "checkpoint", "contaminate",
+        "lad", "network", "paper", "purify",
+    ]  # fmt: skip
+    assert network.__all__ == [
+        "Agreement", "Altered", "Grade", "Layer", "LayerCheck", "LayerPlan", "LayerRecord", "Plan", "Proof",
+        "ProofFile", "Purification", "Recheck", "Seeded", "Skipped", "Span", "check", "load_proof", "purify", "recheck",
+        "save_proof",
+    ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Design", "Solution", "Statistics", "Status", "WorstCase",
         "largest_share", "recovery_probability", "solve", "stream", "tolerance", "verify", "worst_case",
@@ -93,6 +101,6 @@ def test_public_names():
         "DivergenceError", "LayerError", "LayerFit", "PatchCNN", "Purified", "Training", "Trajectory",
         "compare", "gradients", "purify", "train", "train_output",
     ]  # fmt: skip
-    for module in (netpurify, checkpoint, lad, contaminate, paper, theory):
+    for module in (netpurify, checkpoint, lad, contaminate, network, paper, theory):
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{name} has no docstring"

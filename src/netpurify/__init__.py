@@ -1,10 +1,14 @@
 """Purify contaminated neural networks without labels and without retraining.
 
+    plan = netpurify.check(model, inputs, initial=initial)          what can be repaired, and what it costs
+    result = netpurify.purify(model, inputs, initial=initial)       a purified copy, what was altered, a proof
+
 A tour, from the mathematics up:
 
 - ``netpurify.lad``: many L1 regressions that share one design, solved exactly, with a proof for every answer.
 - ``netpurify.checkpoint``: weights in files, read without running anything, written whole, told apart by digest.
 - ``netpurify.contaminate``: altered weights, triggers and poisoned training data, with a record of what was done.
+- ``netpurify.network``: any PyTorch network as regressions; ``check`` and ``purify``.
 - ``netpurify.paper``: the paper's network, training, purification and theory.
 - ``netpurify.data``: a bundled sample of MNIST; MNIST and CIFAR-10, fetched once.
 - ``netpurify.experiments``, ``netpurify.engine``, ``netpurify.report``: the paper's figures, run anywhere, on one page.
@@ -13,8 +17,23 @@ A tour, from the mathematics up:
 The command line is ``netpurify``.
 """
 
-from netpurify import contaminate, lad, paper
+from netpurify import checkpoint, contaminate, lad, network, paper
 from netpurify.errors import InputError, NetpurifyError
+from netpurify.network import Grade, Plan, Purification, Seeded, check, purify
 
-__all__ = ["InputError", "NetpurifyError", "contaminate", "lad", "paper"]
+__all__ = [
+    "Grade",
+    "InputError",
+    "NetpurifyError",
+    "Plan",
+    "Purification",
+    "Seeded",
+    "check",
+    "checkpoint",
+    "contaminate",
+    "lad",
+    "network",
+    "paper",
+    "purify",
+]
 __version__ = "0.1.0"

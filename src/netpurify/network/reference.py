@@ -1,0 +1,162 @@
+"""The initial weights, wherever they come from, and which layers of a network they and the data let us purify."""
+
+import copy
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from netpurify import checkpoint
+from netpurify.errors import InputError
+from netpurify.network.layers import Layer, refusal, to_matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """Initial weights that a factory makes anew from a seed, as ``torch.manual_seed(seed); factory()`` would.
+
+    Attributes:
+        factory: Builds the network; the caller's own code, which is run.
+        seed: Seed of torch's global generator while it does; the caller's random numbers are left as they were.
+    """
+
+    factory: Callable[[], nn.Module]
+    seed: int
+
+    def build(self) -> nn.Module:
+        """The network."""
+        with torch.random.fork_rng():
+            torch.default_generator.manual_seed(self.seed)
+            return self.factory()
+
+
+Initial = nn.Module | Mapping[str, Tensor] | str | os.PathLike | Seeded
+"""Initial weights: a network, a state dict, a file, or a factory with its seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something with weights that is left alone.
+
+    Attributes:
+        name: Its name in the network.
+        kind: Name of its class.
+        reason: Why.
+    """
+
+    name: str
+    kind: str
+    reason: str
+
+
+def resolve(initial: Initial) -> dict[str, Tensor]:
+    """The initial weights as a state dict.
+
+    Raises:
+        InputError: They are of no known kind.
+    """
+    if isinstance(initial, str | os.PathLike):
+        return checkpoint.load_weights(Path(initial))
+    if isinstance(initial, Seeded):
+        return resolve(initial.build())
+    if isinstance(initial, nn.Module):
+        return resolve(initial.state_dict())
+    if not isinstance(initial, Mapping):
+        raise InputError(
+            f"initial must be a network, a state dict, a file or Seeded(factory, seed); got {type(initial).__name__}"
+        )
+    return {name: value.detach() for name, value in initial.items() if isinstance(value, Tensor)}
+
+
+def sort_layers(
+    model: nn.Module, initial: Mapping[str, Tensor] | None, chosen: "list[str] | None"
+) -> tuple[list[Layer], list[Skipped]]:
+    """The layers that can be written as regressions and have initial weights, and those to leave alone.
+
+    Raises:
+        InputError: A chosen name is not a layer, none of the initial weights fits, or some are not finite.
+    """
+    named = {name: module for name, module in model.named_modules() if list(module.parameters(recurse=False))}
+    for name in chosen or ():
+        if name not in named:
+            raise InputError(f"layers must be names of layers with weights; {name!r} is none of {list(named)}")
+    owners = _owners(model)
+    found: list[Layer] = []
+    skipped: list[Skipped] = []
+    for name, module in named.items():
+        reason = refusal(module)
+        if reason is None and chosen is not None and name not in chosen:
+            reason = "not asked for"
+        if reason is None:
+            layer = Layer(name, module)  # pyright: ignore[reportArgumentType]  # refusal() knows its kind
+            reason = _shared(layer, owners) or (None if initial is None else _unfit(layer, initial))
+            if reason is None:
+                found.append(layer)
+        if reason is not None:
+            skipped.append(Skipped(name, type(module).__name__, reason))
+    if initial is not None and not found and all(skip.reason.startswith("the initial weights") for skip in skipped):
+        raise InputError(
+            f"the initial weights must be of the same network; the model has {list(named)[:5]} ..., "
+            f"the initial weights {list(initial)[:5]} ..."
+        )
+    return found, skipped
+
+
+def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tensor:
+    """The layer's initial weights as [groups, fan-in, units of a group], zero where there are none."""
+    if initial is None:
+        return torch.zeros_like(layer.matrix())
+    weight, *bias = (initial[name].to(layer.module.weight) for name in layer.tensors)
+    return to_matrix(weight, bias[0] if bias else None, layer.groups)
+
+
+def duplicate(model: nn.Module) -> nn.Module:
+    """A copy of the caller's network to work on.
+
+    Raises:
+        InputError: It cannot be copied.
+    """
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model must be a torch.nn.Module; got {type(model).__name__}")
+    try:
+        return copy.deepcopy(model)
+    except Exception as error:
+        raise InputError(
+            f"the model must allow copy.deepcopy, since the caller's is never changed; it raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _owners(model: nn.Module) -> dict[int, set[str]]:
+    """For each tensor's memory, the modules that use it; a module under two names is one."""
+    owners: dict[int, set[str]] = {}
+    for name, module in model.named_modules():
+        for key, value in module._parameters.items():
+            if value is not None and not isinstance(value, nn.UninitializedParameter) and not value.is_meta:
+                owners.setdefault(value.untyped_storage().data_ptr(), set()).add(f"{name}.{key}".lstrip("."))
+    return owners
+
+
+def _shared(layer: Layer, owners: Mapping[int, set[str]]) -> str | None:
+    for tensor in layer.tensors:
+        value = layer.module.get_parameter(tensor.rpartition(".")[2])
+        others = owners[value.untyped_storage().data_ptr()] - {tensor}
+        if others:
+            return f"its weights are tied with {', '.join(sorted(others))}, which would change with them"
+    return None
+
+
+def _unfit(layer: Layer, initial: Mapping[str, Tensor]) -> str | None:
+    for tensor in layer.tensors:
+        value = layer.module.get_parameter(tensor.rpartition(".")[2])
+        given = initial.get(tensor)
+        if given is None:
+            return f"the initial weights have no {tensor}"
+        if given.shape != value.shape:
+            return f"the initial weights have {tensor} as {list(given.shape)}, the model as {list(value.shape)}"
+        if not torch.isfinite(given).all():
+            raise InputError(f"the initial weights must be finite; {tensor} has NaN or infinite entries")
+    return None

@@ -1,0 +1,206 @@
+"""The span of a layer's clean inputs, gathered batch by batch in memory that the layer's fan-in bounds."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from netpurify import lad
+from netpurify.errors import InputError
+from netpurify.lad.blas import one_thread
+
+LIMIT = 3 << 30
+"""Bytes that the rows of one layer may take."""
+_NOISE = 32.0
+"""Directions below this many rounding units of the strongest are rounding: activations pass through several layers."""
+_ROOM = 512
+"""Rows that are kept as they are however small the fan-in."""
+_PER_BATCH = 2
+"""Once every direction is spanned, this many times fan-in rows of a batch are enough to weigh the directions."""
+_SPARE, _STEPS = 16, 6
+
+
+@dataclass
+class Span:
+    """Rows of clean inputs to one group of a layer, and what they span.
+
+    Rows are kept as they are up to twice the fan-in; beyond that they are replaced by the triangle of their QR
+    factorisation, which spans the same. As soon as every live direction is spanned, only second moments are kept.
+
+    Attributes:
+        fan_in: Length of a row.
+        count: Rows seen so far.
+        full: Whether every direction is spanned that is live, that is not zero in all rows.
+    """
+
+    fan_in: int
+    unit: float
+    count: int = 0
+    full: bool = False
+    _rows: list[NDArray[np.float64]] = field(default_factory=list)
+    _held: int = 0
+    _compressed: bool = False
+    _moments: NDArray[np.float64] | None = None
+
+    def add(self, rows: Tensor) -> None:
+        """More rows [rows, fan-in].
+
+        Raises:
+            InputError: They are not finite, or would take more than ``LIMIT`` bytes.
+        """
+        if not torch.isfinite(rows).all():
+            raise InputError(
+                "the layer's inputs must be finite; NaN or infinity reached it from the data or from a layer before "
+                "it that cannot be repaired"
+            )
+        self.count += rows.shape[0]
+        if self.full:
+            self._weigh(rows)
+            return
+        # In fixed steps, so that the result does not depend on how the rows were cut into batches.
+        room = max(2 * self.fan_in, _ROOM)
+        if min(room, self._held + rows.shape[0]) * self.fan_in * 8 > LIMIT:
+            raise InputError(
+                f"the rows of this layer must fit into {LIMIT >> 30} GB; {min(self.count, room)} rows of "
+                f"{self.fan_in} numbers do not; give fewer clean inputs"
+            )
+        start = 0
+        while start < rows.shape[0] and not self.full:
+            part = rows[start : start + room - self._held]
+            self._rows.append(part.detach().double().cpu().numpy())
+            self._held += part.shape[0]
+            start += part.shape[0]
+            if self._held >= room:
+                self._compress()
+        if self.full and start < rows.shape[0]:
+            self._weigh(rows[start:])
+
+    def _compress(self) -> None:
+        rows = np.concatenate(self._rows)
+        live = np.flatnonzero((rows != 0.0).any(axis=0))
+        triangle = _triangle(rows[:, live])
+        full = triangle.shape[0] == live.size and _condition(triangle) > 100.0 * self.tolerance
+        rows = np.zeros((triangle.shape[0], self.fan_in))
+        rows[:, live] = triangle
+        self._rows, self._held, self._compressed = [rows], rows.shape[0], True
+        if full:
+            self.full = True
+            with one_thread():
+                self._moments = rows.T @ rows
+            self._rows, self._held = [], 0
+
+    def _weigh(self, rows: Tensor) -> None:
+        step = max(1, rows.shape[0] // (_PER_BATCH * self.fan_in))
+        part = rows[::step].detach().double().cpu().numpy()
+        assert self._moments is not None
+        with one_thread():
+            self._moments += part.T @ part
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Columns that span what the rows span, [fan-in, columns].
+
+        Raises:
+            InputError: They span every direction: such columns tell nothing apart.
+        """
+        if self.full:
+            raise InputError(f"the clean inputs span all {int(self.live().sum())} live directions; cut the rank")
+        rows = np.concatenate(self._rows) if self._rows else np.zeros((0, self.fan_in))
+        if not self._compressed:
+            return np.ascontiguousarray(rows.T)
+        # The triangle's last rows may be nothing but rounding, which a design would scale up to full columns.
+        triangle, order = _pivoted(rows)
+        size = np.abs(np.diagonal(triangle))
+        kept = int((size > self.tolerance * size.max(initial=0.0)).sum())
+        columns = np.zeros((self.fan_in, kept))
+        columns[order] = triangle[:kept].T
+        return columns
+
+    def live(self) -> NDArray[np.bool_]:
+        """Coordinates that are not zero in every row, [fan-in]."""
+        if self._moments is not None:
+            return np.diagonal(self._moments) > 0.0
+        found = np.zeros(self.fan_in, np.bool_)
+        for rows in self._rows:
+            found |= (rows != 0.0).any(axis=0)
+        return found
+
+    @property
+    def tolerance(self) -> float:
+        """Directions below this share of the strongest count as rounding."""
+        return _NOISE * self.unit
+
+    def rank(self) -> int:
+        """How many directions are spanned, at a fraction of the cost of a design."""
+        if self.full:
+            return int(self.live().sum())
+        columns = self.matrix()
+        scaled = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+        triangle = _triangle(scaled)
+        if triangle.shape[0] == triangle.shape[1] and _condition(triangle) > 100.0 * self.tolerance:
+            return triangle.shape[0]
+        sizes = np.abs(np.diagonal(_pivoted(triangle)[0]))
+        return int((sizes > self.tolerance * sizes.max(initial=0.0)).sum())
+
+    def design(self) -> lad.Design:
+        """The span as a design."""
+        return lad.Design.prepare(self.matrix(), rank_tolerance=self.tolerance)
+
+    def strongest(self, rank: int) -> NDArray[np.float64]:
+        """Orthonormal directions in which the rows have most energy, [fan-in, rank]."""
+        if self._moments is None or 4 * rank > self.fan_in:
+            return np.ascontiguousarray(self._principal()[:, :rank])
+        # A few steps of subspace iteration: all eigenvectors of a large layer would take minutes.
+        start = np.random.default_rng(0).normal(size=(self.fan_in, rank + _SPARE))
+        with one_thread():
+            for _ in range(_STEPS):
+                start = np.linalg.qr(self._moments @ start)[0]
+            values, turn = np.linalg.eigh(start.T @ self._moments @ start)
+        return np.ascontiguousarray(start @ turn[:, np.argsort(-values)[:rank]])
+
+    def energies(self) -> NDArray[np.float64]:
+        """Energy of the rows in their principal directions, from the largest on."""
+        with one_thread():
+            if self._moments is not None:
+                values = np.linalg.eigvalsh(self._moments)[::-1]
+            else:
+                values = np.square(np.linalg.svd(self.matrix(), compute_uv=False))
+        return np.maximum(values[self._above_rounding(values)], 0.0)
+
+    def _principal(self) -> NDArray[np.float64]:
+        """Principal directions with energy above rounding, [fan-in, directions], strongest first."""
+        with one_thread():
+            if self._moments is not None:
+                values, vectors = np.linalg.eigh(self._moments)
+                values, vectors = values[::-1], vectors[:, ::-1]
+            else:
+                vectors, sizes, _ = np.linalg.svd(self.matrix(), full_matrices=False)
+                values = np.square(sizes)
+        return vectors[:, self._above_rounding(values)]
+
+    def _above_rounding(self, values: NDArray) -> slice:
+        return slice(int((values > self.tolerance**2 * values.max(initial=0.0)).sum()))
+
+
+def _triangle(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    with one_thread():
+        triangle: Any = np.linalg.qr(matrix, mode="r")  # a matrix, by its mode
+    return triangle
+
+
+def _pivoted(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    pivoted: Any = scipy.linalg.qr  # its return type depends on its arguments in ways that stubs do not say
+    with one_thread():
+        return pivoted(matrix, mode="r", pivoting=True, check_finite=False)
+
+
+def _condition(triangle: NDArray[np.float64]) -> float:
+    """Reciprocal condition number of a square triangle, its columns scaled to the same norm."""
+    if not triangle.size:
+        return 1.0
+    scale = np.linalg.norm(triangle, axis=0)
+    lapack: Any = scipy.linalg.lapack  # its functions are made at run time
+    return float(lapack.dtrcon(triangle / np.where(scale > 0.0, scale, 1.0))[0])

@@ -1,0 +1,298 @@
+"""``purify`` and ``check`` as a caller meets them: any model, any data, nothing of theirs touched."""
+
+import copy
+from dataclasses import replace
+
+import networks
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from netpurify import checkpoint
+from netpurify.contaminate import Normal
+from netpurify.errors import InputError
+from netpurify.network import Grade, Seeded, check, load_proof, purify, recheck, save_proof
+
+
+@pytest.fixture(scope="module")
+def head():
+    """Network, initial, inputs, altered network, masks of what is altered."""
+    network, initial, inputs = networks.head(units=4, steps=100)
+    return network, initial, inputs, *networks.altered(network, Normal(0.0, 1.0), 0.1)
+
+
+@pytest.fixture(scope="module")
+def result(head):
+    _, initial, inputs, dirty, _ = head
+    return purify(dirty, inputs, initial=initial)
+
+
+class Shared(nn.Module):
+    """A layer that is called twice, one that is never called, and names that are not in the order of execution."""
+
+    def __init__(self):
+        super().__init__()
+        self.second = nn.Linear(60, 4)
+        self.first = nn.Linear(60, 60)
+        self.idle = nn.Linear(60, 60)
+
+    def forward(self, inputs):
+        return self.second(torch.tanh(self.first(torch.tanh(self.first(inputs)))))
+
+
+class Raises(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(512, 4)
+
+    def forward(self, inputs):
+        raise KeyboardInterrupt(self.first(inputs).shape)
+
+
+def bits(model):
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_callers_model_mode_and_random_numbers_are_untouched(head):
+    _, initial, inputs, dirty, _ = head
+    dirty = copy.deepcopy(dirty)
+    dirty.train()
+    before, state = bits(dirty), torch.get_rng_state()
+    loader = DataLoader(TensorDataset(inputs, torch.zeros(96)), batch_size=10, shuffle=True)
+    found = purify(dirty, loader, initial=initial)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert dirty.training
+    assert found.model.training
+    assert found.model is not dirty
+    assert all(torch.equal(value, before[name]) for name, value in dirty.state_dict().items())
+    assert not dirty[0]._forward_pre_hooks
+    assert not found.model[0]._forward_pre_hooks
+
+
+def test_hooks_are_gone_after_an_interrupt(monkeypatch):
+    model = Raises()
+    monkeypatch.setattr("netpurify.network.plan.duplicate", lambda given: given)
+    with pytest.raises(KeyboardInterrupt):
+        check(model, torch.ones(3, 512))
+    assert not model.first._forward_pre_hooks
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: x,
+        lambda x: x.double(),
+        lambda x: list(x.split(7)),
+        lambda x: [(part, torch.zeros(len(part))) for part in x.split(40)],
+        lambda x: [{"input": part, "labels": torch.zeros(len(part))} for part in x.split(40)],
+        lambda x: DataLoader(TensorDataset(x), batch_size=9),
+    ],
+)
+def test_data_in_every_form(head, form):
+    network, initial, inputs, dirty, masks = head
+    found = purify(dirty, form(inputs), initial=initial, forward=_call)
+    assert networks.largest_error(found.model, network) < 2e-6
+    assert networks.positions(found.altered) == networks.truth(masks)
+
+
+def _call(model, batch):
+    return model(batch["input"] if isinstance(batch, dict) else batch)
+
+
+def test_initial_weights_in_every_form(head, tmp_path):
+    network, initial, inputs, dirty, _ = head
+    path = tmp_path / "initial.safetensors"
+    checkpoint.save_weights(initial.state_dict(), path)
+    seeded = Seeded(lambda: nn.Sequential(nn.Linear(512, 4)), 0)
+    state = torch.get_rng_state()
+    for form in (initial, initial.state_dict(), path, str(path), seeded):
+        assert networks.largest_error(purify(dirty, inputs, initial=form).model, network) < 2e-6
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("engine", ["inline", "processes"])
+def test_same_bits_on_every_engine(head, result, engine):
+    _, initial, inputs, dirty, _ = head
+    found = purify(dirty, inputs, initial=initial, engine=engine, jobs=2)
+    assert networks.same_bits(found.model, result.model)
+    assert np.array_equal(found.layers[0].certificate.gap, result.layers[0].certificate.gap)
+
+
+def test_order_of_execution_calls_that_repeat_and_layers_without_inputs():
+    initial = networks.seeded(Shared)
+    inputs = networks.seeded(lambda: torch.randn(10, 60))
+    network = copy.deepcopy(initial)
+    labels = torch.arange(10) % 4
+    networks.train(network, inputs, labels, network.second.parameters())
+    dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.1, names=["first.weight", "second.weight"])
+    found = purify(dirty, inputs, initial=initial)
+    assert [layer.name for layer in found.layers] == ["first", "second"]
+    assert [(skip.name, skip.reason) for skip in found.skipped] == [("idle", "the clean inputs never reach it")]
+    assert networks.largest_error(found.model, network) < 2e-6
+    assert networks.positions(found.altered) == networks.truth(masks)
+    plan = check(dirty, inputs, initial=initial)
+    assert {layer.name: layer.rows for layer in plan.layers} == {"first": 20, "second": 10}
+    assert {layer.name: layer.frozen for layer in plan.layers} == {"first": True, "second": False}
+
+
+def test_plan_says_what_can_be_repaired_and_why_not():
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 3))
+    initial = networks.seeded(lambda: copy.deepcopy(network))
+    with torch.no_grad():
+        for value in network.parameters():
+            value += 0.1 * torch.randn(value.shape, generator=torch.Generator().manual_seed(1))
+    plan = check(network, torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(0)), initial=initial)
+    convolution, linear = plan.layers
+    assert (convolution.fan_in, convolution.rank, convolution.repairable) == (10, 10, False)
+    assert "span all 10 directions" in convolution.reason
+    assert (linear.fan_in, linear.rank, linear.repairable) == (145, 30, True)
+    assert 0.2 < linear.layer_tolerance < linear.unit_tolerance < 0.5
+    assert plan.repairable == ("3",)
+    assert [skip.name for skip in plan.skipped] == ["1"]
+    assert plan.seconds > 0.0 < plan.bytes
+
+
+def test_check_sees_past_a_flipped_exponent():
+    network = nn.Sequential(nn.Linear(20, 10), nn.ReLU(), nn.Linear(10, 3))
+    initial = copy.deepcopy(network)
+    with torch.no_grad():
+        network[0].weight[0, 0] = torch.inf
+        network[0].weight[1, 1] = 1e37
+    plan = check(network, torch.randn(5, 20, generator=torch.Generator().manual_seed(0)), initial=initial)
+    assert plan.layers[1].rank == 5
+
+
+def test_tied_lazy_and_unknown_layers_are_named_with_their_reasons():
+    network = nn.ModuleDict({"a": nn.Linear(6, 6), "b": nn.Linear(6, 6), "c": nn.Embedding(3, 6), "d": nn.Linear(6, 6)})
+    network["b"].weight = network["a"].weight
+    found = check(network, torch.ones(2, 6), forward=lambda model, batch: model["d"](model["b"](model["a"](batch))))
+    reasons = {skip.name: skip.reason for skip in found.skipped}
+    assert "tied with b.weight" in reasons["a"]
+    assert "tied with a.weight" in reasons["b"]
+    assert "Embedding is neither" in reasons["c"]
+    assert [layer.name for layer in found.layers] == ["d"]
+
+
+def test_project_is_algorithm_2(head):
+    _, initial, inputs, dirty, _ = head
+    found = purify(dirty, inputs, initial=initial, policy="project")
+    change = (found.model[0].weight - initial[0].weight).detach().double()
+    basis = torch.linalg.svd(inputs.double(), full_matrices=False)[2]
+    assert (change - change @ basis.T @ basis).abs().max() < 1e-6
+    assert (found.layers[0].grade == Grade.PROJECTED).all()
+    assert not len(found.altered)
+    assert found.layers[0].changed > 1500
+    assert found.verify().sound
+
+
+def test_project_without_initial_weights_and_with_a_rank(head):
+    _, _, inputs, dirty, _ = head
+    for rank, expected in ((5, 5), (0.5, None), (None, 96)):
+        found = purify(dirty, inputs, initial=None, policy="project", rank=rank)
+        rows = torch.cat([found.model[0].weight.detach(), found.model[0].bias.detach()[:, None]], dim=1)
+        assert expected in (None, found.layers[0].rank)
+        assert torch.linalg.matrix_rank(rows.double(), rtol=1e-5) <= found.layers[0].rank
+    energies = np.cumsum(found.layers[0].energies) / found.layers[0].energies.sum()
+    half = purify(dirty, inputs, initial=None, policy="project", rank=0.5).layers[0].rank
+    assert energies[half - 1] >= 0.5 > (energies[half - 2] if half > 1 else 0.0)
+
+
+def test_project_leaves_alone_what_it_cannot_change():
+    network = nn.Sequential(nn.Linear(5, 3))
+    found = purify(network, torch.randn(50, 5), initial=None, policy="project")
+    assert networks.same_bits(found.model, network)
+    assert "set a rank" in found.layers[0].reason
+
+
+def test_agreement_on_the_clean_inputs(head, result):
+    network, _, inputs, dirty, _ = head
+    same = (network(inputs).argmax(1) == dirty(inputs).argmax(1)).double().mean()
+    assert result.agreement.inputs == 96
+    assert result.agreement.same == pytest.approx(float(same))
+
+
+def test_provenance(head, result):
+    _, initial, _, dirty, _ = head
+    assert result.provenance["model"] == checkpoint.digest(dirty.state_dict())
+    assert result.provenance["initial"] == checkpoint.digest(initial.state_dict())
+    assert result.provenance["settings"]["policy"] == "recover"
+    assert result.peak_bytes > 1 << 20
+    assert result.seconds > 0.0
+
+
+def test_digest_of_data_does_not_depend_on_batches(head, result):
+    _, initial, inputs, dirty, _ = head
+    assert result.provenance["data"] == purify(dirty, list(inputs.split(11)), initial=initial).provenance["data"]
+    other = inputs.clone()
+    other[3, 3] += 1.0
+    assert result.provenance["data"] != purify(dirty, other, initial=initial).provenance["data"]
+
+
+def test_proof_survives_a_file_and_convicts_a_forged_weight(head, result, tmp_path):
+    _, initial, _, dirty, _ = head
+    path = tmp_path / "proof.safetensors"
+    save_proof(result, path)
+    proof = load_proof(path)
+    purified = result.model.state_dict()
+    found = recheck(proof.proofs, proof.decays, dirty.state_dict(), initial.state_dict(), purified, proof.policy)
+    assert found.sound
+    assert found == result.verify()
+    assert found.layers[0].recovered == 4
+    forged = {name: value.clone() for name, value in purified.items()}
+    forged["0.weight"][1, 7] += 1e-3
+    found = recheck(proof.proofs, proof.decays, dirty.state_dict(), initial.state_dict(), forged, proof.policy)
+    assert found.layers[0].unexplained == 1
+    assert not found.sound
+
+
+def test_forged_dual_and_foreign_weights_are_convicted(head, result):
+    _, initial, _, dirty, _ = head
+    (proof,) = result.layers[0].proofs
+    forged = replace(proof, dual=np.zeros_like(proof.dual))
+    purified = result.model.state_dict()
+    found = recheck([forged], {"0": 1.0}, dirty.state_dict(), initial.state_dict(), purified, "recover")
+    assert found.layers[0].certified == 0
+    with pytest.raises(InputError, match="fan-in of 513"):
+        recheck([proof], {"0": 1.0}, {"0.weight": torch.ones(4, 3)}, None, purified, "recover")
+
+
+def test_progress_names_every_layer(head):
+    _, initial, inputs, dirty, _ = head
+    seen = []
+    purify(dirty, inputs, initial=initial, progress=lambda *state: seen.append(state))
+    assert seen == [("0", 0, 1), ("", 1, 1)]
+
+
+BAD = {
+    "no model": ({"model": "x"}, "must be a torch.nn.Module"),
+    "no inputs": ({"data": torch.zeros(0, 512)}, "at least one clean input"),
+    "no batches": ({"data": []}, "at least one batch"),
+    "read only once": ({"data": iter([torch.zeros(1, 512)])}, "make a list of it"),
+    "not data": ({"data": 3}, "must be a tensor, a DataLoader"),
+    "NaN inputs": ({"data": torch.full((2, 512), torch.nan)}, "must be finite"),
+    "wrong shape": ({"data": torch.zeros(3, 7)}, "must accept the clean inputs"),
+    "no initial": ({"initial": None}, "recover needs the initial weights"),
+    "initial of no kind": ({"initial": 5}, "a network, a state dict, a file"),
+    "initial of another network": ({"initial": {"x": torch.ones(2)}}, "same network"),
+    "initial of another shape": ({"initial": nn.Sequential(nn.Linear(3, 4))}, "same network"),
+    "initial with NaN": ({"initial": {"0.weight": torch.full((4, 512), torch.nan)}}, "must be finite"),
+    "unknown policy": ({"policy": "bleach"}, '"recover" or "project"'),
+    "unknown layer": ({"layers": ["nope"]}, "'nope' is none of"),
+    "layers as a string": ({"layers": "0"}, "single string"),
+    "rank with recover": ({"rank": 3}, 'option of policy="project"'),
+    "rank of zero": ({"rank": 0, "policy": "project"}, "at least 1"),
+    "rank beyond one": ({"rank": 1.5, "policy": "project"}, "share of the energy"),
+    "batch of zero": ({"batch": 0}, "batch must be at least 1"),
+    "unknown engine": ({"engine": "cloud"}, "engine must be"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_with_a_remedy(head, case):
+    _, initial, inputs, dirty, _ = head
+    change, words = BAD[case]
+    given = {"model": dirty, "data": inputs, "initial": initial} | change
+    with pytest.raises(InputError, match=words):
+        purify(given.pop("model"), given.pop("data"), **given)

@@ -1,0 +1,191 @@
+"""Altered weights are found and undone exactly where that is possible, and nothing else is touched."""
+
+import copy
+
+import networks
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from netpurify.contaminate import BitFlip, Erase, Normal, SignFlip, Zero
+from netpurify.network import Grade, purify
+
+LAWS = {"noise": Normal(1.0, 1.0), "erased": Erase(), "zeroed": Zero(), "signs": SignFlip(), "small": Normal(0.0, 0.01)}
+
+
+@pytest.fixture(scope="module")
+def head():
+    return networks.head()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_head_comes_back_and_altered_weights_are_named(head, law):
+    network, initial, inputs = head
+    dirty, masks = networks.altered(network, LAWS[law], 0.2)
+    result = purify(dirty, inputs, initial=initial)
+    assert networks.largest_error(result.model, network) < 2e-6
+    assert networks.positions(result.altered) == networks.truth(masks)
+    assert (result.layers[0].grade == Grade.RECOVERED).all()
+    kept = ~masks["0.weight"]
+    assert torch.equal(result.model[0].weight[kept], network[0].weight[kept])
+
+
+def test_weights_that_are_named_say_what_they_were_and_are(head):
+    network, initial, inputs = head
+    dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.1)
+    table = purify(dirty, inputs, initial=initial).altered
+    for tensor, name in enumerate(table.names):
+        place = torch.from_numpy(table.index[table.tensor == tensor])
+        was = dirty.state_dict()[name].reshape(-1)[place].double().numpy()
+        assert np.array_equal(was, table.was[table.tensor == tensor])
+        now = network.state_dict()[name].reshape(-1)[place].double().numpy()
+        assert np.abs(now - table.now[table.tensor == tensor]).max() < 2e-6
+    assert len(table) == sum(int(mask.sum()) for mask in masks.values())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+def test_weight_decay_is_estimated(share):
+    network, initial, inputs = networks.head(decay=5e-4)
+    dirty, masks = networks.altered(network, Normal(0.0, 1.0), share)
+    result = purify(dirty, inputs, initial=initial)
+    expected = (1.0 - 0.05 * 5e-4) ** 300  # without momentum; with it the decay is some ten times stronger
+    assert expected**20 < result.layers[0].decay < expected**5
+    assert networks.largest_error(result.model, network) < 2e-6
+    assert networks.positions(result.altered) == networks.truth(masks)
+
+
+def test_bias_that_was_spared_from_decay_is_not_judged():
+    # Decay weighs the steps of training; without it the bias is another combination of them than the weights are.
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(512, 10)))
+    initial = copy.deepcopy(network)
+    _, _, inputs = networks.head(steps=1)
+    labels = networks.seeded(lambda: torch.randint(0, 10, (96,)), seed=5)
+    groups = [{"params": [network[0].weight], "weight_decay": 2e-3}, {"params": [network[0].bias]}]
+    networks.train(network, inputs, labels, groups, steps=300)
+    dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.2)
+    result = purify(dirty, inputs, initial=initial)
+    assert result.layers[0].decay == pytest.approx((1.0 - 0.05 * 2e-3) ** 300, abs=1e-5)
+    assert networks.positions(result.altered) == networks.truth({"0.weight": masks["0.weight"]})
+    assert result.layers[0].unjudged == 10
+    assert torch.equal(result.model[0].bias, dirty[0].bias)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_layers_trained_one_after_the_other(share):
+    network, initial, inputs = networks.patches()
+    dirty, masks = networks.altered(network, Normal(1.0, 1.0), share)
+    result = purify(dirty, inputs, initial=initial)
+    assert [layer.name for layer in result.layers] == ["0", "3"]
+    assert networks.largest_error(result.model, network) < 2e-6
+    assert networks.positions(result.altered) == networks.truth(masks)
+
+
+def test_healthy_networks_keep_every_bit():
+    for network, initial, inputs in (networks.head(), networks.head(decay=5e-4), networks.patches()):
+        result = purify(network, inputs, initial=initial)
+        assert networks.same_bits(result.model, network)
+        assert not len(result.altered)
+        assert result.count(Grade.RECOVERED) == sum(layer.units for layer in result.layers)
+
+
+def test_too_much_contamination_is_left_alone(head):
+    network, initial, inputs = head
+    dirty, _ = networks.altered(network, Normal(0.0, 1.0), 0.9)
+    result = purify(dirty, inputs, initial=initial)
+    assert result.count(Grade.RECOVERED) == 0
+    assert networks.same_bits(result.model, dirty)
+    assert "too many are altered" in result.layers[0].reason
+
+
+def test_frozen_layer_gets_its_exact_bits_back_whatever_the_inputs_span():
+    network = networks.seeded(lambda: nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Flatten()))
+    inputs = networks.seeded(lambda: torch.rand(30, 3, 8, 8))
+    dirty, masks = networks.altered(network, Normal(0.0, 1e-3), 0.3)
+    result = purify(dirty, inputs, initial=network)
+    assert result.layers[0].frozen
+    assert networks.same_bits(result.model, network)
+    assert networks.positions(result.altered) == networks.truth(masks)
+
+
+def test_rare_inputs_that_training_saw_are_not_taken_for_tampering():
+    # Bag of words: training changed the rows of its own words only, so most weights are still the initial ones, and
+    # the clean inputs hardly share a word with them.
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(600, 8)))
+    initial = copy.deepcopy(network)
+    words, labels = torch.zeros(12, 600), torch.arange(12) % 8
+    words[torch.arange(12).repeat_interleave(4), torch.arange(48)] = 1.0
+    networks.train(network, words, labels, network.parameters())
+    clean = torch.zeros(20, 600)
+    clean[torch.arange(20).repeat_interleave(5), torch.arange(40, 140)] = 1.0
+    result = purify(network, clean, initial=initial)
+    assert networks.same_bits(result.model, network)
+
+
+@pytest.mark.parametrize("bit", [30, 23])
+def test_bit_flips_in_a_layer_whose_inputs_span_everything(bit):
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(60, 40), nn.Tanh(), nn.Linear(40, 5)))
+    inputs, labels = networks.seeded(lambda: (torch.randn(400, 60), torch.randint(0, 5, (400,))))
+    initial = copy.deepcopy(network)
+    networks.train(network, inputs, labels, network.parameters(), steps=40, lr=0.01)
+    dirty, masks = networks.altered(network, BitFlip(bit), 0.01)
+    result = purify(dirty, inputs, initial=initial)
+    found, true = networks.positions(result.altered), networks.truth(masks)
+    assert found <= true
+    assert bit != 30 or found == true
+    for layer in result.layers:
+        assert layer.count(Grade.RECOVERED) == 0
+        units = layer.grade == Grade.APPROXIMATE
+        assert np.isfinite(layer.error_scale[units]).all()
+    # What is repaired is as near as the scale that is reported says.
+    table = result.altered
+    for name in table.names:
+        chosen = table.tensor == table.names.index(name)
+        right = network.state_dict()[name].reshape(-1)[torch.from_numpy(table.index[chosen])].double().numpy()
+        scale = max(np.nanmax(layer.error_scale) for layer in result.layers)
+        assert np.abs(right - table.now[chosen]).max(initial=0.0) < 10.0 * scale
+
+
+def test_heavy_tails_of_training_are_not_alterations():
+    generator = np.random.default_rng(0)
+    inputs = networks.seeded(lambda: torch.randn(300, 50))
+    for seed in range(20):
+        initial = networks.seeded(lambda: nn.Sequential(nn.Linear(50, 200)), seed=seed)
+        network = copy.deepcopy(initial)
+        with torch.no_grad():
+            network[0].weight += torch.from_numpy(0.01 * generator.standard_t(3, size=(200, 50))).float()
+        result = purify(network, inputs, initial=initial)
+        assert networks.same_bits(result.model, network)
+
+
+def test_nan_is_rebuilt_even_where_nothing_is_exact():
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(20, 30)))
+    initial = copy.deepcopy(network)
+    inputs, labels = networks.seeded(lambda: (torch.randn(200, 20), torch.randint(0, 30, (200,))))
+    networks.train(network, inputs, labels, network.parameters(), steps=50)
+    dirty = copy.deepcopy(network)
+    with torch.no_grad():
+        dirty[0].weight[3, 4], dirty[0].weight[7, 8], dirty[0].bias[2] = torch.nan, torch.inf, -torch.inf
+    result = purify(dirty, inputs, initial=initial)
+    assert networks.positions(result.altered) == {("0.weight", 64), ("0.weight", 148), ("0.bias", 2)}
+    assert result.layers[0].rebuilt == 3
+    assert networks.largest_error(result.model, network) < 0.1
+
+
+def test_unit_that_fails_before_does_not_spoil_the_layer_after_it():
+    network, initial, inputs = networks.patches()
+    dirty, _ = networks.altered(network, Normal(1.0, 1.0), 0.1)
+    with torch.no_grad():
+        dirty[0].weight[5] += torch.randn(1, 14, 28, generator=torch.Generator().manual_seed(3))
+    result = purify(dirty, inputs, initial=initial)
+    assert result.layers[0].grade[5] == Grade.LEFT_ALONE
+    assert torch.equal(result.model[0].weight[5], dirty[0].weight[5])
+    # Features 10 and 11 of the second layer come from unit 5: what looks altered there may be the feature.
+    repaired = result.model[3].weight.detach()
+    good = [column for column in range(80) if column not in (10, 11)]
+    units = torch.from_numpy(result.layers[1].grade == Grade.RECOVERED)
+    assert units.sum() >= 3
+    assert (repaired - network[3].weight)[units][:, good].abs().max() < 2e-6
+    doubtful = repaired[:, [10, 11]]
+    assert torch.equal(doubtful, dirty[3].weight[:, [10, 11]])
+    assert result.layers[1].unjudged > 0
