@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, pdtrc
 
+from netpurify import lad
+
 FAR = 8.0
 """In robust standard deviations: nothing nearer is called altered without proof."""
 _CLEAR = 4.0
@@ -14,6 +16,17 @@ _FEW = 4
 """A row on which at least three of four units differ is a matter of the row, not of weights: inputs that training saw
 and the clean inputs do not show, or a unit before it that could not be repaired. Fewer than four units cannot tell."""
 _UNLIKELY = 0.01
+_SURPLUS = 5
+
+
+def recovered(certificate: lad.Certificate, rank: int) -> NDArray[np.bool_]:
+    """Which fits have the evidence that they are the truth, [units].
+
+    Where the misfit is dense, a residual or two fall below the noise floor by chance. So the weights that agree must
+    exceed the rank by five and a twentieth of it, not by one.
+    """
+    good = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED))
+    return good & (certificate.surplus >= _SURPLUS + rank // 20)
 
 
 def border(sizes: NDArray[np.float64]) -> float:

@@ -57,7 +57,7 @@ def save_proof(result: Purification, path: str | Path) -> None:
     digests = {
         "contaminated": result.provenance["model"],
         "initial": result.provenance["initial"],
-        "purified": checkpoint.digest(result.model.state_dict()),
+        "purified": result.provenance["purified"],
     }
     content = {
         "version": VERSION,

@@ -35,7 +35,7 @@ class Agreement:
 
     Attributes:
         inputs: How many were compared.
-        same: Share of them with the same largest output; NaN if the outputs are no scores of classes.
+        same: Share of them with the same largest output; NaN if the outputs are no scores of classes, or not finite.
         change: Size of the change of the outputs, relative to the outputs before; NaN if those are not finite.
     """
 
@@ -178,7 +178,7 @@ def purify(
         agreement=agreement,
         seconds=time.perf_counter() - begun,
         peak_bytes=_peak(),
-        provenance=_provenance(contaminated, reference, data, settings),
+        provenance=_provenance(contaminated, reference, copy.state_dict(), data, settings),
         contaminated=contaminated,
         initial=reference,
     )
@@ -243,7 +243,6 @@ class _Work:
         lives = [int(span.live().sum()) for span in spans]
         ranks = [live if design is None else design.rank for live, design in zip(lives, designs, strict=True)]
         rank, live = max(ranks, default=0), min(lives, default=layer.fan_in)
-        exact = found.frozen or rank < live
         return LayerRecord(
             name=layer.name,
             kind=layer.kind,
@@ -264,7 +263,7 @@ class _Work:
             altered=_altered(layer, weights, found),
             changed=int((found.matrix != weights.contaminated).sum()),
             rebuilt=int((found.replaced & weights.missing).sum()),
-            tolerance=lad.largest_share(live, rank, units=layer.units) if exact and rank < live else 0.0,
+            tolerance=0.5 if found.frozen else _tolerance(live, rank, layer.units),
             histogram=found.histogram,
             zeros=found.zeros,
             energies=_energies(spans),
@@ -272,6 +271,10 @@ class _Work:
             seconds=time.perf_counter() - self._begun,
             proofs=tuple(found.proofs),
         )
+
+
+def _tolerance(live: int, rank: int, units: int) -> float:
+    return lad.largest_share(live, rank, units=units) if rank < live else 0.0
 
 
 def _why_left(designs: "list[lad.Design | None]") -> str:
@@ -319,7 +322,7 @@ def _agreement(before: list[Tensor | None], after: list[Tensor | None]) -> Agree
     if not pairs:
         return Agreement(0, float("nan"), float("nan"))
     old, new = (torch.cat([pair[side].reshape(pair[side].shape[0], -1) for pair in pairs]).double() for side in (0, 1))
-    scores = pairs[0][0].dim() == 2 and old.shape[1] > 1
+    scores = pairs[0][0].dim() == 2 and old.shape[1] > 1 and bool(torch.isfinite(old).all() & torch.isfinite(new).all())
     same = float((old.argmax(1) == new.argmax(1)).double().mean()) if scores else float("nan")
     return Agreement(old.shape[0], same, float((new - old).norm() / old.norm().clamp(min=1e-300)))
 
@@ -351,10 +354,15 @@ def _peak() -> int:
 
 
 def _provenance(
-    contaminated: dict[str, Tensor], initial: dict[str, Tensor] | None, data: Data, settings: dict[str, Any]
+    contaminated: dict[str, Tensor],
+    initial: dict[str, Tensor] | None,
+    purified: dict[str, Tensor],
+    data: Data,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     return {
         "model": checkpoint.digest(contaminated),
+        "purified": checkpoint.digest(purified),
         "initial": None if initial is None else checkpoint.digest(initial),
         "data": digest_of_data(data),
         "versions": {name: version(name) for name in ("netpurify", "torch", "numpy", "scipy", "numba")},

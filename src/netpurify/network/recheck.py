@@ -11,6 +11,7 @@ from torch import Tensor
 from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.lad.solution import Solution, Statistics
+from netpurify.network import evidence
 from netpurify.network.layers import to_matrix
 from netpurify.network.records import Proof
 from netpurify.network.recover import Weights
@@ -93,7 +94,7 @@ def _check(
     predicted = (weights.start(proof.group, units, decay) + fitted).astype(weights.contaminated.dtype)
     after = _matrix(proof, purified, "purified weights")[0][proof.group].cpu().numpy()[:, units]
     before = weights.contaminated[proof.group][:, units]
-    good = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED))
+    good = evidence.recovered(certificate, design.rank)
     follows = _near(after, predicted)
     if policy == "recover":
         # Units without evidence are outside of what the proof speaks of, and rows in doubt may keep what they had.

@@ -33,7 +33,7 @@ class Grade(IntEnum):
 
 
 _MEANINGS = {
-    Grade.RECOVERED: "surplus evidence, certified: altered weights are replaced, exact to rounding; the rest stays",
+    Grade.RECOVERED: "enough weights agree to prove it: altered ones are replaced, exact to rounding; the rest stays",
     Grade.APPROXIMATE: "what stands far out of a dense misfit is replaced by the fit, with an error of that scale",
     Grade.LEFT_ALONE: "not enough evidence: nothing was changed",
     Grade.PROJECTED: "every weight took the fitted value, whatever was altered (Algorithm 2 as written)",

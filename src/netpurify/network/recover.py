@@ -230,12 +230,9 @@ def _probe(weights: Weights, designs: Sequence[lad.Design | None], floors: Seque
         if design is not None:
             difference = weights.difference(group, units, found.decay)
             solution = lad.solve(design, difference, noise_floor=floors[group][units])
-            if np.isin(solution.status, _GOOD).any():
+            if evidence.recovered(lad.verify(design, difference, solution), design.rank).any():
                 return True
     return False
-
-
-_GOOD = (lad.Status.CLEAN, lad.Status.RECOVERED)
 
 
 def _sample(weights: Weights, count: int) -> list[tuple[int, NDArray[np.intp]]]:
@@ -269,7 +266,7 @@ def _exact(
     for place, block in fit_units(design, weights.units, difference, floor, proof=options.proof, engine=options.engine,
                                   jobs=options.jobs):  # fmt: skip
         found.take(block, group, place, design, name)
-        good[place] = np.isin(block.certificate.status, _GOOD)
+        good[place] = evidence.recovered(block.certificate, design.rank)
         altered[:, place] = block.altered & good[place]
         start = weights.start(group, place, found.decay)
         values = np.zeros(block.altered.shape)
