@@ -12,7 +12,7 @@ from made_figures import EPS, LABELS, NAN, WIDTHS, line, panel
 
 from netpurify.errors import InputError
 from netpurify.experiments.figure import Line, Panel
-from netpurify.report import draw, plots
+from netpurify.report import canvas, draw, plots
 from netpurify.report.scales import heights, power_of_ten, scales_of
 
 SIX = [panel(width) for width in WIDTHS]
@@ -22,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture
 def drawn_texts(monkeypatch):
     """Draws, and gives the texts in the drawing; their shapes are paths, but matplotlib notes each in a comment."""
-    monkeypatch.setattr(plots, "_embeddable", lambda svg, _title, _description: svg)
+    monkeypatch.setattr(canvas, "_embeddable", lambda svg, _title, _description: svg)
     return lambda panels, **options: re.findall(r"<!-- (.*?) -->", draw(panels, **options), flags=re.DOTALL)
 
 

@@ -1,51 +1,26 @@
 """From panels to a drawing: SVG as text, the same bytes on every call, readable on paper, desktop and phone."""
 
-import hashlib
-import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from netpurify.errors import InputError
 from netpurify.experiments.figure import Line, Panel
+from netpurify.report.canvas import COLOURS, GRID, literal, render
 from netpurify.report.scales import Scale, heights, scales_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, which colour-blind readers tell apart; their yellow is left out, being faint on white."""
 _MARKERS = ("o", "s", "^", "D", "v", "<", ">", "P")
 _DASHES = ((4.0, 2.0), (1.2, 1.6), (6.0, 2.0, 1.2, 2.0), (2.5, 1.2))
 _PANEL = (3.3, 2.7)
 """Width and height of a panel in inches: at 10 points, text stays above 9 pixels where three share a tablet's width."""
 _MOST_ROWS_ABOVE = 3
 """Rows of panels that have their legend below them."""
-_INK, _GRID = "#333333", "#E3E3E3"
-_SETTINGS: dict[Any, Any] = {
-    "axes.edgecolor": "#888888",
-    "axes.labelcolor": _INK,
-    "axes.linewidth": 0.8,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "figure.facecolor": "white",  # on its own card also where the page around it is dark
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib, so that every machine draws the same
-    "font.size": 10.0,
-    "savefig.facecolor": "white",
-    "svg.fonttype": "path",  # a reader's fonts must not change the drawing
-    "svg.hashsalt": "netpurify",  # names of clip paths are random otherwise
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "xtick.labelsize": 9.0,
-    "ytick.color": _INK,
-    "ytick.labelsize": 9.0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +54,14 @@ def draw(panels: Sequence[Panel], *, title: str = "", columns: int | None = None
             zero, or matplotlib is not installed.
     """
     _require(panels, columns)
-    try:
-        # Here, not above: it is optional and takes half a second, and most of netpurify never draws.
-        import matplotlib
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as problem:
-        raise InputError(
-            "drawing needs matplotlib, which is not installed; pip install 'netpurify[report]' brings it"
-        ) from problem
     columns = min(columns or columns_of(panels), len(panels))
     rows = -(-len(panels) // columns)
-    text = StringIO()
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # not the reader's own style, which would change the bytes
-        matplotlib.rcParams.update(_SETTINGS)
-        layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.05)
-        figure = Figure(figsize=(columns * _PANEL[0], rows * _PANEL[1]), layout=layout)
-        _fill(figure, panels, rows=rows, columns=columns)
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # a date would make every drawing another
-        figure.savefig(text, format="svg", metadata=nothing)
-    return _embeddable(text.getvalue(), title or "; ".join(panel.title for panel in panels), describe(panels))
+    return render(
+        lambda figure: _fill(figure, panels, rows=rows, columns=columns),
+        size=(columns * _PANEL[0], rows * _PANEL[1]),
+        title=title or "; ".join(panel.title for panel in panels),
+        description=describe(panels),
+    )
 
 
 def columns_of(panels: Sequence[Panel]) -> int:
@@ -118,7 +80,7 @@ def strokes_of(panels: Sequence[Panel]) -> dict[str, Stroke]:
     for place, line in enumerate(sorted(lines.values(), key=lambda line: line.baseline)):
         # 7 colours and 8 markers: no pair comes again before the 57th label.
         dashes = _DASHES[baselines % len(_DASHES)] if line.baseline else None
-        colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
+        colour, marker = COLOURS[place % len(COLOURS)], _MARKERS[place % len(_MARKERS)]
         strokes[line.label] = Stroke(colour, marker, dashes, line.baseline)
         baselines += line.baseline
     return strokes
@@ -171,12 +133,12 @@ def _panel(axes: "Axes", panel: Panel, scale: Scale, strokes: dict[str, Stroke])
         axes.set_yticks(scale.ticks, scale.labels)
         axes.set_yticks([], minor=True)
     axes.set_ylim(scale.low, scale.high)
-    axes.grid(color=_GRID, linewidth=0.7)
+    axes.grid(color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(_literal(panel.title, 30))
-    axes.set_xlabel(_literal(panel.x, 36))
-    axes.set_ylabel(_literal(panel.y, 30))
+    axes.set_title(literal(panel.title, 30))
+    axes.set_xlabel(literal(panel.x, 36))
+    axes.set_ylabel(literal(panel.y, 30))
     axes.locator_params(axis="x", nbins=6)
     # Baselines first, so that the method lies on top where both meet.
     for line in sorted(panel.lines, key=lambda line: not line.baseline):
@@ -208,7 +170,7 @@ def _legend(figure: "Figure", strokes: dict[str, Stroke], *, rows: int, columns:
 
     if not strokes:
         return
-    handles = [Line2D([], [], label=_literal(label, 36), **_look(stroke)) for label, stroke in strokes.items()]
+    handles = [Line2D([], [], label=literal(label, 36), **_look(stroke)) for label, stroke in strokes.items()]
     # In a long column of panels the foot is far from the first of them.
     where = "outside lower center" if rows <= _MOST_ROWS_ABOVE else "outside upper center"
     for lines in range(-(-len(handles) // (2 * columns)), len(handles) + 1):
@@ -221,23 +183,3 @@ def _legend(figure: "Figure", strokes: dict[str, Stroke], *, rows: int, columns:
             figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
             return
         legend.remove()
-
-
-def _literal(text: str, width: int) -> str:
-    """Text as it is, in lines of at most ``width`` characters; a dollar is a dollar, not the start of a formula."""
-    return textwrap.fill(text, width).replace("$", r"\$")
-
-
-def _embeddable(svg: str, title: str, description: str) -> str:
-    """The drawing alone, with names for screen readers and with ids that no other drawing on the page has."""
-    svg = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    svg = re.sub(r"\s+", " ", re.sub(r">\s+<", "><", svg))
-    prefix = f"p{hashlib.sha256((title + svg).encode()).hexdigest()[:8]}-"
-    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
-    names = {name: f"{prefix}{number}" for number, name in enumerate(used)}
-    svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
-    svg = re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{names[found[2]]}", svg)
-    # Joins and caps are what the removed style sheet said; inside a page it would hold for every other drawing too.
-    head = f'<svg role="img" aria-label="{escape(title)}" stroke-linejoin="round" stroke-linecap="butt"'
-    opening, rest = svg.removeprefix("<svg").split(">", 1)
-    return f"{head}{opening}><desc>{escape(description)}</desc>{rest.strip()}\n"
