@@ -1,0 +1,126 @@
+"""The record: it fits its schema, holds everything, and its numbers are those of the networks."""
+
+import copy
+import json
+
+import jsonschema
+import made_purifications as made
+import numpy as np
+import pytest
+
+from netpurify import report
+from netpurify.network import Grade
+from netpurify.report.record import schema
+from netpurify.report.summary import Summary
+
+MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected, made.deep)
+
+
+@pytest.mark.parametrize("make", MADE, ids=lambda make: make.__name__)
+def test_record_fits_its_schema_and_survives_json(make):
+    found = report.record(make(), plan=made.planned())
+    jsonschema.Draft202012Validator(schema()).validate(found)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_schema_refuses_what_is_missing_and_what_is_no_number():
+    found = report.record(made.recovered())
+    validator = jsonschema.Draft202012Validator(schema())
+    assert found["plan"] is None
+    for path, wrong in ((("schema",), 2), (("weights",), -1), (("agreement", "same"), "NaN"), (("altered", 0), {})):
+        broken = copy.deepcopy(found)
+        part = broken
+        for step in path[:-1]:
+            part = part[step]
+        part[path[-1]] = wrong
+        assert not validator.is_valid(broken), path
+    for name in found:
+        assert not validator.is_valid({key: value for key, value in found.items() if key != name}), name
+
+
+def test_schema_speaks_of_every_field():
+    found, described = report.record(made.mixed(), plan=made.planned()), schema()["properties"]
+    assert found.keys() == described.keys()
+    assert found["layers"][0].keys() == described["layers"]["items"]["properties"].keys()
+    assert (
+        found["layers"][0]["per_unit"].keys()
+        == described["layers"]["items"]["properties"]["per_unit"]["properties"].keys()
+    )
+    plan = next(one for one in described["plan"]["anyOf"] if one["type"] == "object")
+    assert found["plan"]["layers"][0].keys() == plan["properties"]["layers"]["items"]["properties"].keys()
+
+
+def test_altered_weights_are_those_of_the_two_networks():
+    result = made.recovered()
+    found = report.record(result)["altered"]
+    purified = result.model.state_dict()
+    assert len(found) == len(result.altered) == 29
+    for one in found:
+        place = tuple(one["index"])
+        assert result.contaminated[one["tensor"]][place].item() == one["was"]
+        assert purified[one["tensor"]][place].item() == one["now"]
+        assert one["was"] != one["now"]
+    changed = sum(int((value != result.contaminated[name]).sum()) for name, value in purified.items())
+    assert changed == len({(one["tensor"], *one["index"]) for one in found})
+
+
+def test_what_json_cannot_say_is_a_string():
+    found = report.record(made.mixed())
+    wild = [one["was"] for one in found["altered"] if one["grade"] == "approximate"]
+    assert wild == ["nan", "-inf", float(np.float32(1e30))]
+    assert found["agreement"]["change"] == "nan"
+    assert found["layers"][0]["certificate"] is None
+    assert set(found["layers"][0]["per_unit"]["surplus"]) == {None}
+
+
+def test_units_keep_their_places():
+    result = made.recovered()
+    layer, per_unit = result.layers[0], report.record(result)["layers"][0]["per_unit"]
+    assert {len(column) for column in per_unit.values()} == {8}
+    assert layer.certificate is not None
+    for place, unit in enumerate(layer.certified_units):
+        assert per_unit["surplus"][unit] == layer.certificate.surplus[place]
+        assert per_unit["unique"][unit] == layer.certificate.unique[place]
+
+
+def test_bins_hold_every_residual():
+    result = made.recovered()
+    for layer, found in zip(result.layers, report.record(result)["layers"], strict=True):
+        assert sum(one["count"] for one in found["residuals"]) == layer.histogram.sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("make", "headline"),
+    [
+        (made.recovered, "29 of 332 weights were altered; all 12 units recovered (8 certified, 4 never trained)"),
+        (made.deep, "1,600 of 26,400 weights were altered; all 800 units recovered, certified"),
+        (
+            made.untouched,
+            "Nothing was altered in 332 weights examined; all 12 units recovered (8 certified, 4 never trained)",
+        ),
+        (
+            made.mixed,
+            "1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12 units recovered, "
+            "never trained; 5 of 12 units could not be judged",
+        ),
+        (made.projected, "All 12 units took the fitted value in every weight; 194 of 332 weights changed"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_verdict_says_what_is_known_and_no_more(make, headline):
+    summary = Summary.of(make())
+    assert summary.headline == headline
+    assert "clean" not in " ".join([headline, *(text for _, text in summary.statements)]).lower()
+
+
+def test_grades_are_never_mixed_up():
+    statements = dict(Summary.of(made.mixed()).statements)
+    assert statements[Grade.RECOVERED].startswith("4 units: 1 weight replaced, exact")
+    assert statements[Grade.APPROXIMATE].startswith("3 units: 3 weights far out")
+    assert "no proof" in statements[Grade.APPROXIMATE]
+    assert statements[Grade.LEFT_ALONE] == (
+        "5 units: nothing was changed; whether anything is altered there is not known."
+    )
+    assert Grade.PROJECTED not in statements
+    assert not Summary.of(made.mixed()).whole
+    assert Summary.of(made.recovered()).whole
