@@ -4,6 +4,7 @@
     report.write("reproduction.html", report.page(results, about={"version": "0.1"}))
     report.draw(figure.panels(rows))                    one plot as SVG
     report.record(result)                               a purification as JSON, for programs
+    report.sarif(result, file="model.safetensors")       the same as SARIF, for code scanning
 
 Drawing needs matplotlib: ``pip install 'netpurify[report]'``.
 """
@@ -12,5 +13,6 @@ from netpurify.report.plots import draw
 from netpurify.report.record import record
 from netpurify.report.reproduction import markdown, page, picture, write
 from netpurify.report.result import Result
+from netpurify.report.sarif import sarif
 
-__all__ = ["Result", "draw", "markdown", "page", "picture", "record", "write"]
+__all__ = ["Result", "draw", "markdown", "page", "picture", "record", "sarif", "write"]
