@@ -2,32 +2,19 @@
 
 import html
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
+from browser import BROWSER, browse
 from made_figures import result, table
 from PIL import Image
 
 from netpurify import report
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path")
 # Headless windows are at least 500 pixels wide; a frame is as narrow as a phone. srcdoc, so that it may be measured.
 FRAME = """<body style="margin:0"><iframe srcdoc="{page}" style="width:{width}px;height:900px;border:0"></iframe>
 <script>onload = () => {{ const root = document.querySelector("iframe").contentDocument.documentElement;
 document.body.dataset.found = root.scrollWidth; }}</script>"""
-
-
-def browse(page: Path, *options: str) -> str:
-    assert BROWSER is not None
-    profile = page.parent / "profile"
-    fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
-    done = subprocess.run(
-        [BROWSER, *fixed, *options, page.as_uri()], check=True, capture_output=True, text=True, timeout=120
-    )
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 """The page and its Markdown twin: whole, self-contained, and safe for any text."""
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 from made_figures import FINDINGS, result, table
+from page_reader import LOADING, Reader
 
 from netpurify import report
 from netpurify.errors import InputError
@@ -12,35 +12,6 @@ from netpurify.experiments.figure import Finding, Verdict
 
 ABOUT = {"Version": "0.1.0", "Command": "netpurify reproduce --mode full", "Machine": "2 cores", "Minutes": "212"}
 HOSTILE = "<script>alert('1')</script> \"&amp;\" | `x` *y* $z$"
-LOADING = {"src", "srcset", "data", "action", "poster", "background", "formaction"}
-
-
-class Reader(HTMLParser):
-    """Refuses tags that do not close in order; keeps tags, ids, attributes and text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.stack: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
-        self.feed(text)
-        self.close()
-        assert self.stack == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag != "meta":
-            self.stack.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.stack.pop() == tag
-
-    def handle_data(self, data):
-        if self.stack and self.stack[-1] != "style":
-            self.words += data + "\n"
 
 
 @pytest.fixture(scope="module")

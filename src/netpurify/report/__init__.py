@@ -3,16 +3,18 @@
     results = [report.Result(figure, experiments.read(path), mode="full") for figure, path in ...]
     report.write("reproduction.html", report.page(results, about={"version": "0.1"}))
     report.draw(figure.panels(rows))                    one plot as SVG
+    report.write("report.html", report.purification.page(result))        a purification as one page
     report.record(result)                               a purification as JSON, for programs
     report.sarif(result, file="model.safetensors")       the same as SARIF, for code scanning
 
 Drawing needs matplotlib: ``pip install 'netpurify[report]'``.
 """
 
+from netpurify.report import purification
 from netpurify.report.plots import draw
 from netpurify.report.record import record
 from netpurify.report.reproduction import markdown, page, picture, write
 from netpurify.report.result import Result
 from netpurify.report.sarif import sarif
 
-__all__ = ["Result", "draw", "markdown", "page", "picture", "record", "sarif", "write"]
+__all__ = ["Result", "draw", "markdown", "page", "picture", "purification", "record", "sarif", "write"]

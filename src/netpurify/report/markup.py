@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 _VOID = ("br", "meta")
 
@@ -10,6 +11,13 @@ class Html(str):
     """Text that is markup already."""
 
     __slots__ = ()
+
+
+class Cell(NamedTuple):
+    """A cell of a table that is sorted by another value than its text."""
+
+    text: str
+    value: float
 
 
 def tag(name: str, /, *children: str, **attributes: str | int) -> Html:
@@ -33,11 +41,12 @@ def join(*children: str) -> Html:
 
 def table(
     columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[str | Cell]],
     *,
     label: str,
     kind: str,
     names: Sequence[str] | None = None,
+    stacked: bool = True,
 ) -> Html:
     """A table that scrolls inside its own frame where the screen is too narrow for it.
 
@@ -47,16 +56,27 @@ def table(
         label: What screen readers call the table.
         kind: Its class in the style sheet.
         names: What stands beside each cell where cells are stacked; ``None`` for the columns, if they are plain text.
+        stacked: Whether the style sheet may stack its cells; long tables are much smaller if not.
     """
+
     # The roles say again what the elements are, because some browsers forget it when a style sheet stacks the cells.
-    head = tag("tr", *(tag("th", column, scope="col", role="columnheader") for column in columns), role="row")
+    def said(role: str, name: str | None = None) -> dict[str, str]:
+        return ({"role": role} | ({} if name is None else {"data_label": name})) if stacked else {}
+
+    head = tag("tr", *(tag("th", column, scope="col", **said("columnheader")) for column in columns), **said("row"))
     first_name, *other_names = names or columns
     lines = []
     for first, *others in rows:
-        cells = [tag("th", first, scope="row", role="rowheader", data_label=first_name)]
-        cells += [tag("td", cell, role="cell", data_label=name) for name, cell in zip(other_names, others, strict=True)]
-        lines.append(tag("tr", *cells, role="row"))
-    body = tag("tbody", *lines, role="rowgroup")
-    whole = tag("table", tag("thead", head, role="rowgroup"), body, role="table", class_=kind)
+        cells = [_cell("th", first, scope="row", **said("rowheader", first_name))]
+        cells += [_cell("td", cell, **said("cell", name)) for name, cell in zip(other_names, others, strict=True)]
+        lines.append(tag("tr", *cells, **said("row")))
+    body = tag("tbody", *lines, **said("rowgroup"))
+    whole = tag("table", tag("thead", head, **said("rowgroup")), body, **said("table"), class_=kind)
     # With a place in the tab order the frame can be scrolled from the keyboard.
     return tag("div", whole, class_="scroll", role="region", aria_label=label, tabindex=0)
+
+
+def _cell(name: str, content: str | Cell, **attributes: str) -> Html:
+    if isinstance(content, Cell):
+        return tag(name, content.text, **attributes, data_value=f"{content.value:.9g}")
+    return tag(name, content, **attributes)

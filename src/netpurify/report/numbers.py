@@ -24,15 +24,19 @@ def share(value: float) -> str:
     """A share as percent; a dash where there is none, and never "0 %" for what is not zero."""
     if math.isnan(value):
         return _NONE
-    if 0.0 < value < 1e-4:
+    if value == 0.0:
+        return "0 %"
+    if value < 1e-4:
         return f"{100.0 * value:.1g} %"
     return f"{100.0 * value:.2f} %" if value < 0.1 else f"{100.0 * value:.1f} %"
 
 
 def seconds(value: float) -> str:
     """A duration."""
+    if value < 0.1:
+        return f"{1000.0 * value:.0f} ms"
     if value < 60.0:
-        return f"{value:.2f} s"
+        return f"{value:.2f} s" if value < 10.0 else f"{value:.0f} s"
     minutes = value / 60.0
     return f"{minutes:.1f} min" if minutes < 60.0 else f"{minutes / 60.0:.1f} h"
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from netpurify.lad import Certificate, Status
 from netpurify.network import Grade, LayerRecord, Plan, Purification, Skipped
 from netpurify.network.records import EDGES
+from netpurify.report.entries import entries
 from netpurify.report.summary import Summary
 
 SCHEMA = 1
@@ -53,13 +54,13 @@ def record(result: Purification, *, plan: Plan | None = None) -> dict[str, Any]:
         "skipped": _skipped(result.skipped),
         "altered": [
             {
-                "tensor": tensor,
-                "index": list(index),
-                "was": _number(was),
-                "now": _number(now),
-                "grade": grade.name.lower(),
+                "tensor": one.tensor,
+                "index": list(one.index),
+                "was": _number(one.was),
+                "now": _number(one.now),
+                "grade": one.grade.name.lower(),
             }
-            for tensor, index, was, now, grade in entries(result)
+            for one in entries(result)
         ],
         "plan": None if plan is None else _plan(plan),
     }
@@ -68,19 +69,6 @@ def record(result: Purification, *, plan: Plan | None = None) -> dict[str, Any]:
 def schema() -> dict[str, Any]:
     """The JSON Schema that every ``record`` fits."""
     return json.loads(resources.files("netpurify.report").joinpath("purification.schema.json").read_text("utf-8"))
-
-
-def entries(result: Purification) -> Iterable[tuple[str, tuple[int, ...], float, float, Grade]]:
-    """Every weight that was called altered: tensor, index in it, contaminated value, purified value, grade."""
-    for layer in result.layers:
-        found = layer.altered
-        for place, name in enumerate(found.names):
-            mine = np.flatnonzero(found.tensor == place)
-            mine = mine[np.argsort(found.index[mine], kind="stable")]
-            index = np.unravel_index(found.index[mine], tuple(result.contaminated[name].shape))
-            values = (found.was[mine].tolist(), found.now[mine].tolist(), found.grade[mine].tolist())
-            for at, was, now, grade in zip(zip(*(axis.tolist() for axis in index), strict=True), *values, strict=True):
-                yield name, at, was, now, Grade(grade)
 
 
 def _layer(layer: LayerRecord) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import numpy as np
 
 from netpurify.network import Altered, Grade, LayerRecord, Purification
+from netpurify.report.entries import change
 from netpurify.report.numbers import count, exact, number, plural
 from netpurify.report.summary import Summary
 
@@ -89,13 +90,11 @@ def _findings(layer: LayerRecord, result: Purification) -> Iterator[tuple[str, s
 
 def _altered(found: Altered, mine: np.ndarray, shape: tuple[int, ...], size: int, grade: Grade) -> str:
     was, now = found.was[mine], found.now[mine]
-    with np.errstate(invalid="ignore", over="ignore"):
-        change = np.abs(now - was)
-    change[~np.isfinite(change)] = np.inf
-    largest = int(change.argmax())
+    sizes = change(was, now)
+    largest = int(sizes.argmax())
     index = ", ".join(str(int(axis)) for axis in np.unravel_index(found.index[mine[largest]], shape))
     how = "replaced, exact to rounding" if grade == Grade.RECOVERED else "far out of the fit and replaced without proof"
-    size_of = f"largest change {number(float(change[largest]))} at index {index}"
+    size_of = f"largest change {number(float(sizes[largest]))} at index {index}"
     values = f"was {exact(float(was[largest]))}, now {exact(float(now[largest]))}"
     return f"{count(mine.size)} of {plural(size, 'weight')} {how}; {size_of} ({values})"
 

@@ -1,0 +1,61 @@
+"""The altered weights of a purification, one by one or the largest changes first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netpurify.network import Altered, Grade, Purification
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One weight that was called altered and replaced.
+
+    Attributes:
+        tensor: Name of its tensor.
+        index: Its place there, a number for each axis.
+        was: The contaminated value.
+        now: The purified value.
+        grade: That of its unit.
+    """
+
+    tensor: str
+    index: tuple[int, ...]
+    was: float
+    now: float
+    grade: Grade
+
+
+def entries(result: Purification) -> Iterator[Entry]:
+    """All of them, tensor by tensor, in the order of their places."""
+    for layer in result.layers:
+        for place in range(len(layer.altered.names)):
+            mine = np.flatnonzero(layer.altered.tensor == place)
+            yield from _some(result, layer.altered, mine[np.argsort(layer.altered.index[mine], kind="stable")])
+
+
+def largest(result: Purification, most: int) -> list[Entry]:
+    """The largest changes, at most so many; values that were not finite come first."""
+    found = result.altered
+    order = np.lexsort((found.index, found.tensor, -change(found.was, found.now)))
+    return list(_some(result, found, order[:most]))
+
+
+def change(was: NDArray[np.float64], now: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sizes of changes; infinite where one of the values is not finite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        sizes = np.abs(now - was)
+    sizes[~np.isfinite(sizes)] = np.inf
+    return sizes
+
+
+def _some(result: Purification, found: Altered, chosen: NDArray[np.intp]) -> Iterator[Entry]:
+    shapes = [tuple(result.contaminated[name].shape) for name in found.names]
+    for one in chosen.tolist():
+        place = int(found.tensor[one])
+        index = tuple(int(axis) for axis in np.unravel_index(int(found.index[one]), shapes[place]))
+        yield Entry(
+            found.names[place], index, float(found.was[one]), float(found.now[one]), Grade(int(found.grade[one]))
+        )

@@ -1,0 +1,207 @@
+"""The page of a purification: whole, self-contained, safe for any name, and never saying more than was proven."""
+
+import re
+import sys
+from dataclasses import replace
+
+import made_purifications as made
+import pytest
+from page_reader import LOADING, Reader
+
+from netpurify import report
+from netpurify.network import Agreement, Grade
+from netpurify.report.layer_pictures import chosen, pictures
+from netpurify.report.mosaic import mosaic
+from netpurify.report.purification import MOST_PICTURED
+from netpurify.report.sections import MOST_UNITS, MOST_WEIGHTS
+
+MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected)
+
+
+@pytest.fixture(scope="module", params=MADE, ids=lambda make: make.__name__)
+def result(request):
+    return request.param()
+
+
+@pytest.fixture(scope="module")
+def text(result):
+    return report.purification.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"})
+
+
+@pytest.fixture(scope="module")
+def read(text):
+    return Reader(text)
+
+
+def body_of(text: str) -> str:
+    """What is read: neither styles nor scripts nor drawings."""
+    return re.sub(r"<(style|script|svg)\b.*?</\1>", "", text, flags=re.DOTALL)
+
+
+def cells(text: str, kind: str) -> list[list[str]]:
+    """The rows of a table, as texts."""
+    (found,) = re.findall(rf'<table[^>]*class="{kind} sortable".*?</table>', text, flags=re.DOTALL)
+    rows = re.findall(r"<tr.*?</tr>", found, flags=re.DOTALL)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, flags=re.DOTALL) for row in rows[1:]]
+
+
+def test_page_loads_nothing_and_runs_nothing_else(read, text):
+    for tag, attributes in read.tags:
+        assert tag not in {"link", "img", "iframe", "object", "embed"}
+        assert not (LOADING - {"data"}) & set(attributes), tag
+        assert not any(name.startswith("on") for name in attributes)
+        for name in ("href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:image/png;base64,"))
+    assert [tag for tag, _ in read.tags].count("script") == 1
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+
+
+def test_every_link_leads_somewhere_and_ids_are_unique(read):
+    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = {attributes["href"] for tag, attributes in read.tags if tag == "a"}
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+
+
+def test_page_says_everything_but_never_clean_of_a_network(result, read, text):
+    assert "netpurify purify <x>" in read.words
+    assert "a&b.pt" in read.words
+    assert result.provenance["model"] in read.words
+    assert "BatchNorm1d is neither Linear nor Conv1d" in read.words
+    for layer in result.layers:
+        assert layer.name in read.words
+    for found in re.findall(r".{12}\bclean\b.{9}", body_of(text)):
+        assert re.search(r"clean inputs?|inputs are clean", found), found
+    assert len(cells(text, "layers")) == len(result.layers)
+    assert len(cells(text, "units")) == sum(layer.units for layer in result.layers)
+
+
+def test_grades_stand_beside_their_own_counts():
+    text = report.purification.page(made.mixed(), plan=made.planned())
+    assert "◐ 1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12" in text
+    (conv, head) = cells(text, "layers")
+    assert [re.sub("<.*?>", "", cell) for cell in conv[8:11]] == ["0", "3", "5"]
+    assert [re.sub("<.*?>", "", cell) for cell in head[8:11]] == ["4", "0", "0"]
+    assert "never trained: compared with the initial weights, not fitted" in head[0]
+    rows = cells(text, "altered")
+    assert [row[2] for row in rows[:2]] == ["nan", "-inf"]
+    assert [row[5] for row in rows] == ["◐ approximate"] * 3 + ["✓ recovered"]
+    assert [row[2] for row in cells(text, "units")] == ["○ left alone"] * 5 + ["◐ approximate"] * 3 + [
+        "✓ recovered"
+    ] * 4
+    assert "outputs cannot be compared: those of the contaminated network are not finite" in text
+    assert "What check had said of each layer" in text
+
+
+def test_projecting_is_not_called_recovering():
+    body = body_of(report.purification.page(made.projected()))
+    assert "All 12 units took the fitted value in every weight" in body
+    assert "▣ projected" in body
+    assert "✓" not in body
+    assert "Project does not tell which weights had been altered." in body
+
+
+def test_nothing_altered_shows_no_picture():
+    text = report.purification.page(made.untouched())
+    assert "✓ Nothing was altered in 332 weights examined" in text
+    assert "<svg" not in text
+
+
+def test_names_stay_texts(result, text):
+    assert text.count("<script>") == 1
+    if result is made.hostile():
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;.weight" in text
+        assert f"{made.HOSTILE}.weight\n" in Reader(text).words
+
+
+def test_layer_names_in_drawings_stay_texts():
+    drawn = pictures(made.hostile().layers[0])
+    assert all("<script" not in one.svg and "&lt;script&gt;alert(1)" in one.svg for one in drawn)
+
+
+def test_same_result_gives_the_same_page(result, text):
+    assert report.purification.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"}) == text
+
+
+def test_without_matplotlib_only_the_pictures_are_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    text = report.purification.page(made.recovered())
+    assert "pip install &#x27;netpurify[report]&#x27; brings it" in text
+    assert "<svg" not in text
+    assert len(cells(text, "altered")) == 29
+
+
+def test_deep_networks_make_pages_of_few_megabytes(monkeypatch):
+    result = made.deep(100)
+    assert len(chosen(result.layers, MOST_PICTURED)) == MOST_PICTURED
+    one = pictures(result.layers[0])
+    assert sum(len(each.svg) for each in one) < 150_000
+    monkeypatch.setattr(report.purification, "pictures", lambda _layer: one)
+    text = report.purification.page(result)
+    assert "76 layers without a picture: at most 24 are drawn" in text
+    assert len(text) < 5_000_000
+
+
+def test_long_tables_are_cut_and_say_so(monkeypatch):
+    monkeypatch.setattr(report.purification, "can_draw", lambda: False)
+    text = report.purification.page(made.deep(300))
+    assert "The 2,000 largest changes of 4,800; the JSON record has all." in text
+    assert "1,000 of 2,400 units, the weakest evidence first; the JSON record has all." in text
+    rows = cells(text, "altered")
+    assert (len(rows), len(cells(text, "units"))) == (MOST_WEIGHTS, MOST_UNITS)
+    changes = [float(row[4]) for row in rows]
+    assert changes == sorted(changes, reverse=True)
+
+
+def test_layers_worth_a_picture_come_by_what_is_wrong_with_them():
+    conv, head = made.mixed().layers
+    assert chosen((conv, head), 1) == [conv]
+    assert chosen((head, conv), 2) == [head, conv]
+    assert chosen(made.untouched().layers, 9) == []
+
+
+def test_image_marks_exactly_the_replaced_weights():
+    layer = made.recovered().layers[1]
+    image = mosaic(layer)
+    assert image.pixels.shape == (4, 16, 3)
+    marked = {(int(y), int(x)) for y, x in zip(*(image.pixels[..., 0] < 0.5).nonzero(), strict=True)}
+    places = layer.altered.index[layer.altered.tensor == 0]
+    assert marked == {divmod(int(place), 16) for place in places}
+
+
+def test_image_of_kernels_keeps_their_shape():
+    layer = made.mixed().layers[0]
+    image = mosaic(layer)
+    assert (image.kernels, image.across, image.pixels.shape) == (True, 2, (16, 16, 3))
+    marked = {(int(y), int(x)) for y, x in zip(*(image.pixels[..., 2] < 0.1).nonzero(), strict=True)}
+    assert marked == {(1, 2), (4, 8), (8 + 2, 8 + 2)}  # unit 0 at 1, 2; unit 3 at 0, 0; unit 5 at 2, 2
+
+
+def test_large_layers_are_put_together_but_nothing_is_lost():
+    one = made.recovered().layers[1]
+    place = 3 * 4000 + 3999
+    wide = replace(one, shape=(4, 4000), altered=replace(one.altered, index=one.altered.index * 0 + place))
+    image = mosaic(wide)
+    assert (image.per_pixel, image.pixels.shape) == (10, (4, 400, 3))
+    assert image.pixels[3, 399, 0] < 0.9
+    assert (image.pixels[:3] > 0.9).all()
+    assert image.caption.endswith("A pixel stands for up to 10 weights.")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        (Agreement(0, float("nan"), float("nan")), "not compared: they are no tensors"),
+        (Agreement(1, float("nan"), 0.25), "On 1 clean input, outputs changed by 25.0 % of their size."),
+        (Agreement(40, 0.975, 0.0), "by 0 % of their size, and the largest output is the same for 97.5 %."),
+    ],
+)
+def test_agreement_in_words(outputs, words):
+    assert words in report.purification.page(replace(made.untouched(), agreement=outputs))
+
+
+def test_grades_have_signs_and_words():
+    text = report.purification.page(made.mixed())
+    for grade in (Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE):
+        assert grade.meaning in text
