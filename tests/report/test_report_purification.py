@@ -98,6 +98,7 @@ def test_projecting_is_not_called_recovering():
     body = body_of(report.purification.page(made.projected()))
     assert "All 12 units took the fitted value in every weight" in body
     assert "▣ projected" in body
+    assert "checked again" not in body  # no proof was kept
     assert "✓" not in body
     assert "Project does not tell which weights had been altered." in body
 

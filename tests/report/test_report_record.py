@@ -2,6 +2,8 @@
 
 import copy
 import json
+import re
+from pathlib import Path
 
 import jsonschema
 import made_purifications as made
@@ -10,7 +12,7 @@ import pytest
 
 from netpurify import report
 from netpurify.network import Grade
-from netpurify.report.record import schema
+from netpurify.report import schema
 from netpurify.report.summary import Summary
 
 MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected, made.deep)
@@ -48,6 +50,15 @@ def test_schema_speaks_of_every_field():
     )
     plan = next(one for one in described["plan"]["anyOf"] if one["type"] == "object")
     assert found["plan"]["layers"][0].keys() == plan["properties"]["layers"]["items"]["properties"].keys()
+
+
+def test_docs_name_every_field_and_every_rule():
+    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    _, record_part, sarif_part = re.split(r"^## The JSON record|^## SARIF", text, flags=re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", record_part)) >= schema()["properties"].keys()
+    rules = report.sarif(made.untouched(), file="m.pt")["runs"][0]["tool"]["driver"]["rules"]
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (\w+) \|", sarif_part, flags=re.MULTILINE))
+    assert rows == {rule["id"]: rule["defaultConfiguration"]["level"] for rule in rules}
 
 
 def test_altered_weights_are_those_of_the_two_networks():

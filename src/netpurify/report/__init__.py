@@ -12,9 +12,9 @@ Drawing needs matplotlib: ``pip install 'netpurify[report]'``.
 
 from netpurify.report import purification
 from netpurify.report.plots import draw
-from netpurify.report.record import record
+from netpurify.report.record import record, schema
 from netpurify.report.reproduction import markdown, page, picture, write
 from netpurify.report.result import Result
 from netpurify.report.sarif import sarif
 
-__all__ = ["Result", "draw", "markdown", "page", "picture", "purification", "record", "sarif", "write"]
+__all__ = ["Result", "draw", "markdown", "page", "picture", "purification", "record", "sarif", "schema", "write"]

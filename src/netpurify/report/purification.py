@@ -22,9 +22,9 @@ _POLICIES = {
 }
 _RESTS = (
     "What this rests on: that the initial weights are those with which training began, and that the inputs are clean "
-    "and like those of training. Neither can be seen from the weights; everything else can be checked again with the "
-    "proof."
+    "and like those of training. Neither can be seen from the weights."
 )
+_AGAIN = " The certificates can be checked again by anyone who has both files of weights and the proof."
 _NO_PICTURES = "Pictures need matplotlib, which is not installed: pip install 'netpurify[report]' brings it."
 _SECTIONS = {
     "asked": "What was asked",
@@ -77,7 +77,7 @@ def page(
         tag("header", tag("h1", title)),
         tag(
             "main",
-            _verdict(summary, result.agreement),
+            _verdict(summary, result),
             _contents(),
             *(_section(name, part) for name, part in content.items()),
         ),
@@ -114,14 +114,14 @@ def _section(name: str, content: Html) -> Html:
     return tag("section", tag("h2", _SECTIONS[name]), content, id=name)
 
 
-def _verdict(summary: Summary, outputs: Agreement) -> Html:
+def _verdict(summary: Summary, result: Purification) -> Html:
     if summary.whole:
         look = "✓", "holds"
     elif not sum(summary.units.values()) or sum(summary.units.values()) == summary.units[Grade.LEFT_ALONE]:
         look = "○", "unseen"
     else:
-        look = "◐", "limits"
-    said = [*summary.statements, (None, _agreement(outputs))]
+        look = "▣" if summary.policy == "project" else "◐", "limits"
+    said = [*summary.statements, (None, _agreement(result.agreement))]
     facts = [
         tag("li", tag("span", class_="grade") if grade is None else sections.badge(grade), tag("span", text))
         for grade, text in said
@@ -130,7 +130,7 @@ def _verdict(summary: Summary, outputs: Agreement) -> Html:
         "section",
         tag("p", f"{look[0]} {summary.headline}.", class_=f"headline {look[1]}"),
         tag("ul", *facts, class_="statements"),
-        tag("p", _RESTS, class_="rests"),
+        tag("p", _RESTS + (_AGAIN if result.provenance["settings"]["proof"] else ""), class_="rests"),
         id="verdict",
         aria_label="Verdict",
     )

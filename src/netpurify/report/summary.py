@@ -93,10 +93,9 @@ class Summary:
                 "units at that input, which no alteration of single weights explains."
             )
         if self.fits:
-            rest.append(
-                f"{count(self.minima)} of {plural(self.fits, 'L1 fit')} are proven minima. That proves the fits, not "
-                "the weights: a unit counts as recovered only with surplus evidence besides."
-            )
+            proven = f"{count(self.minima)} of {plural(self.fits, 'L1 fit')} are proven minima"
+            more = "; a unit counts as recovered only with surplus evidence besides" if self.policy == "recover" else ""
+            rest.append(f"{proven}. That proves the fits, not the weights{more}.")
         if self.skipped:
             rest.append(f"{plural(self.skipped, 'module')} with weights not examined; see below.")
         return [*found, *((None, text) for text in rest)]
