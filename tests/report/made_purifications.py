@@ -98,6 +98,34 @@ def projected() -> Purification:
     return purify(altered(net, 0.1), inputs()[:6], initial=initial, policy="project", proof=False)
 
 
+KINDS = {
+    "conv1d": (lambda: nn.Conv1d(3, 5, 4), (1, 3, 6)),
+    "conv3d": (lambda: nn.Conv3d(2, 6, (2, 3, 3)), (3, 2, 3, 4, 3)),
+    "groups": (lambda: nn.Conv2d(6, 8, 3, groups=2, bias=False), (2, 6, 4, 4)),
+    "linear": (lambda: nn.Linear(30, 9, bias=False), (5, 30)),
+}
+
+
+@cache
+def kind(name: str) -> Purification:
+    """A network that is a single layer, and so has no name, each unit moved by training and altered in a weight."""
+    make, shape = KINDS[name]
+    with torch.random.fork_rng():
+        torch.default_generator.manual_seed(0)
+        initial = make()
+    data = torch.rand(shape, generator=torch.Generator().manual_seed(2))
+    net = copy.deepcopy(initial)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for _ in range(20):
+        optimizer.zero_grad()
+        net(data).square().sum().backward()
+        optimizer.step()
+    with torch.no_grad():
+        for unit in range(net.weight.shape[0]):
+            net.weight[unit].view(-1)[2 * unit] += 1.0
+    return purify(net, data, initial=initial)
+
+
 @cache
 def deep(layers: int = 100) -> Purification:
     """As many layers as a deep network has, each a copy of one that was purified."""

@@ -4,12 +4,15 @@ import re
 import sys
 from dataclasses import replace
 
+import jsonschema
 import made_purifications as made
+import numpy as np
 import pytest
 from page_reader import LOADING, Reader
 
 from netpurify import report
 from netpurify.network import Agreement, Grade
+from netpurify.report.entries import entries
 from netpurify.report.layer_pictures import chosen, pictures
 from netpurify.report.mosaic import mosaic
 from netpurify.report.purification import MOST_PICTURED
@@ -179,6 +182,34 @@ def test_image_of_kernels_keeps_their_shape():
     assert marked == {(1, 2), (4, 8), (8 + 2, 8 + 2)}  # unit 0 at 1, 2; unit 3 at 0, 0; unit 5 at 2, 2
 
 
+@pytest.mark.parametrize("kind", made.KINDS)
+def test_every_kind_of_layer_has_its_image_and_place(kind):
+    result = made.kind(kind)
+    (layer,) = result.layers
+    places = {(one.index, one.tensor) for one in entries(result)}
+    weight = result.contaminated["weight"]
+    expected = {(tuple(map(int, np.unravel_index(2 * unit, weight[0].shape))), unit) for unit in range(layer.units)}
+    assert places == {((unit, *place), "weight") for place, unit in expected}
+    image = mosaic(layer)
+    assert image.per_pixel == 1
+    assert int((image.pixels[..., 0] < 0.5).sum()) == layer.units
+    text = report.purification.page(result)
+    assert ">the network itself</a>" in text
+    jsonschema.Draft202012Validator(report.schema()).validate(report.record(result))
+
+
+def test_unjudged_weights_are_counted_and_spoil_the_verdict():
+    result = made.untouched()
+    layers = (replace(result.layers[0], unjudged=1234), *result.layers[1:])
+    text = report.purification.page(replace(result, layers=layers))
+    assert "◐ No weight of 332 is proven to be altered; all 12 units recovered" in text
+    assert "; 1,234 weights left unjudged." in text
+    assert "nothing was altered" not in text.lower()
+    assert ">Unjudged</th>" in text
+    (finding,) = report.sarif(replace(result, layers=layers), file="m.pt")["runs"][0]["results"]
+    assert finding["ruleId"] == "weights-unjudged"
+
+
 def test_large_layers_are_put_together_but_nothing_is_lost():
     one = made.recovered().layers[1]
     place = 3 * 4000 + 3999
@@ -187,7 +218,7 @@ def test_large_layers_are_put_together_but_nothing_is_lost():
     assert (image.per_pixel, image.pixels.shape) == (10, (4, 400, 3))
     assert image.pixels[3, 399, 0] < 0.9
     assert (image.pixels[:3] > 0.9).all()
-    assert image.caption.endswith("A pixel stands for up to 10 weights.")
+    assert "A pixel stands for up to 10 weights" in image.caption
 
 
 @pytest.mark.parametrize(

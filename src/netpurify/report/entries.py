@@ -52,10 +52,13 @@ def change(was: NDArray[np.float64], now: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _some(result: Purification, found: Altered, chosen: NDArray[np.intp]) -> Iterator[Entry]:
-    shapes = [tuple(result.contaminated[name].shape) for name in found.names]
-    for one in chosen.tolist():
-        place = int(found.tensor[one])
-        index = tuple(int(axis) for axis in np.unravel_index(int(found.index[one]), shapes[place]))
-        yield Entry(
-            found.names[place], index, float(found.was[one]), float(found.now[one]), Grade(int(found.grade[one]))
-        )
+    places = found.tensor[chosen]
+    index: list[tuple[int, ...]] = [()] * chosen.size
+    for place in np.unique(places).tolist():
+        mine = np.flatnonzero(places == place)
+        axes = np.unravel_index(found.index[chosen[mine]], tuple(result.contaminated[found.names[place]].shape))
+        for one, at in zip(mine.tolist(), zip(*(axis.tolist() for axis in axes), strict=True), strict=True):
+            index[one] = at
+    columns = (found.was[chosen].tolist(), found.now[chosen].tolist(), found.grade[chosen].tolist())
+    for place, at, was, now, grade in zip(places.tolist(), index, *columns, strict=True):
+        yield Entry(found.names[place], at, was, now, Grade(grade))

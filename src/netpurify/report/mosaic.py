@@ -12,8 +12,8 @@ _TALLEST, _WIDEST = 280, 400
 """Pixels of an image; what is larger is put together, so that pages of deep networks stay small."""
 _SHAPE = 1.5
 """Width over height that an image of kernels should have."""
-_FAINTEST = 0.45
-"""How much colour a pixel has at least in which one weight of many was replaced."""
+_FAINTEST = 0.3
+"""How much colour a pixel has at least in which a weight was replaced, beside the one with the most."""
 PLAIN, LEFT = "#F0F2F4", "#C3C9D0"
 """Weights that were kept in units that were judged, and in those that were not."""
 COLOUR = {Grade.RECOVERED: "#0072B2", Grade.APPROXIMATE: "#D55E00"}
@@ -45,7 +45,9 @@ class Mosaic:
             text = "A band for each filter, its kernels side by side."
         else:
             text = f"A tile for each filter, {self.across} side by side, from the top left."
-        return text if self.per_pixel == 1 else f"{text} A pixel stands for up to {self.per_pixel:,} weights."
+        if self.per_pixel == 1:
+            return text
+        return f"{text} A pixel stands for up to {self.per_pixel:,} weights; the more replaced, the fuller its colour."
 
 
 def mosaic(layer: LayerRecord) -> Mosaic:
@@ -66,7 +68,8 @@ def mosaic(layer: LayerRecord) -> Mosaic:
     for kind, colour in COLOUR.items():
         counts = np.zeros(shape)
         np.add.at(counts, (y[grade == kind], x[grade == kind]), 1.0)
-        strength = np.where(counts > 0.0, np.maximum(_FAINTEST, np.minimum(1.0, counts / (step[0] * step[1]))), 0.0)
+        most = max(1.0, float(counts.max(initial=0.0)))
+        strength = np.where(counts > 0.0, _FAINTEST + (1.0 - _FAINTEST) * counts / most, 0.0)
         pixels += strength[..., None] * (_rgb(colour) - pixels)
     return Mosaic(pixels, across, step[0] * step[1], kernels)
 
