@@ -95,6 +95,8 @@ def test_grades_stand_beside_their_own_counts():
     ] * 4
     assert "outputs cannot be compared: those of the contaminated network are not finite" in text
     assert "What check had said of each layer" in text
+    assert "can be checked again" not in text  # there was no fit to certify
+    assert "can be checked again by anyone" in report.purification.page(made.recovered())
 
 
 def test_projecting_is_not_called_recovering():

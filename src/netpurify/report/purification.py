@@ -130,7 +130,7 @@ def _verdict(summary: Summary, result: Purification) -> Html:
         "section",
         tag("p", f"{look[0]} {summary.headline}.", class_=f"headline {look[1]}"),
         tag("ul", *facts, class_="statements"),
-        tag("p", _RESTS + (_AGAIN if result.provenance["settings"]["proof"] else ""), class_="rests"),
+        tag("p", _RESTS + (_AGAIN if summary.fits and result.provenance["settings"]["proof"] else ""), class_="rests"),
         id="verdict",
         aria_label="Verdict",
     )

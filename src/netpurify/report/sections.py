@@ -139,6 +139,7 @@ def units(result: Purification) -> Html:
     note = f"All {plural(len(found), 'unit')}, the weakest evidence first."
     if len(found) > len(shown):
         note = f"{count(len(shown))} of {count(len(found))} units, the weakest evidence first; the JSON record has all."
+    note += " Gaps include what residuals up to the noise floor add."
     content = table(_UNITS, rows, label="Units and certificates", kind="units sortable", stacked=False)
     return tag("details", tag("summary", "Grade and certificate of each unit"), tag("p", note, class_="note"), content)
 
