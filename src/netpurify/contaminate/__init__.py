@@ -2,6 +2,7 @@
 
     dirty = contaminate(model.state_dict(), Normal(sd=1.0), share=0.1, generator=generator)
     dirty.state, dirty.altered              the weights, and exactly which entries changed
+    difference(model.state_dict(), dirty.state)             the same seen from outside: two states, bit for bit
 
     trigger = first_pixels(5, 1.0)
     data = poison(images, labels, trigger, target=0, ratio=0.05, generator=generator)
@@ -12,6 +13,7 @@ Every draw comes from the generator that the caller gives.
 """
 
 from netpurify.contaminate.backdoor import Poisoned, Rates, accuracy, measure, poison
+from netpurify.contaminate.difference import Difference, TensorDifference, difference
 from netpurify.contaminate.entries import Contaminated, contaminate
 from netpurify.contaminate.laws import (
     BitFlip,
@@ -27,13 +29,16 @@ from netpurify.contaminate.laws import (
     Uniform,
     Zero,
 )
+from netpurify.contaminate.named import LAWS, law_named
 from netpurify.contaminate.trigger import Pixels, Trigger, first_pixels
 
 __all__ = [
+    "LAWS",
     "BitFlip",
     "Cauchy",
     "Constant",
     "Contaminated",
+    "Difference",
     "Erase",
     "Laplace",
     "Law",
@@ -44,12 +49,15 @@ __all__ = [
     "Rates",
     "Scale",
     "SignFlip",
+    "TensorDifference",
     "Trigger",
     "Uniform",
     "Zero",
     "accuracy",
     "contaminate",
+    "difference",
     "first_pixels",
+    "law_named",
     "measure",
     "poison",
 ]
