@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from netpurify.cli import data, reproduce, theory
+from netpurify.cli import check, contaminate, data, diff, purify, reproduce, theory, verify
 from netpurify.cli.screen import complain
 from netpurify.errors import NetpurifyError
 
@@ -23,6 +23,11 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
+app.command("check")(check.check)
+app.command("purify")(purify.purify)
+app.command("verify")(verify.verify)
+app.command("contaminate")(contaminate.contaminate)
+app.command("diff")(diff.diff)
 app.command("reproduce")(reproduce.reproduce)
 app.command("theory")(theory.theory)
 app.add_typer(data.app, name="data")
@@ -43,7 +48,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign must not end the run
     try:
-        app()
+        app(prog_name="netpurify")
     except NetpurifyError as error:
         complain(str(error))
         sys.exit(2)

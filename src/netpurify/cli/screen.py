@@ -33,14 +33,15 @@ def show_table(
 
 def show_json(value: dict[str, Any]) -> None:
     """Print a record as JSON; what is not a finite number becomes null, since JSON knows no other."""
-    sys.stdout.write(json.dumps(_finite(value), indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(finite(value), indent=2, allow_nan=False) + "\n")
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The value with null in the place of what is not a finite number."""
     if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
+        return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -87,7 +88,7 @@ class Bar:
 
     def follow(self, state: experiments.Progress) -> None:
         """Show how far an experiment is."""
-        left = "" if state.remaining is None else f", {_clock(state.remaining)} left"
+        left = "" if state.remaining is None else f", {clock(state.remaining)} left"
         failed = f", {state.failed} failed" if state.failed else ""
         spent = (
             state.cost_total if state.done == state.total else state.cost_done
@@ -95,7 +96,8 @@ class Bar:
         self.to(spent, state.cost_total, f"{state.done} of {state.total} trials{failed}{left}")
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds."""
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 

@@ -1,0 +1,63 @@
+"""``netpurify check``: what can be repaired in a network, before anything is done to it."""
+
+from dataclasses import asdict
+from typing import Any
+
+from netpurify import network
+from netpurify.cli import options
+from netpurify.cli.factory import find_factory
+from netpurify.cli.outputs import SCREEN, check_outputs, write_json
+from netpurify.cli.screen import show_line
+from netpurify.cli.sources import choose_initial, read_inputs, read_network
+from netpurify.cli.tables import show_plan
+
+_SCHEMA = 1
+
+
+def check(
+    weights: options.Weights,
+    factory: options.Factory,
+    data: options.Data,
+    factory_args: options.FactoryArgs = None,
+    initial: options.Initial = None,
+    initial_seed: options.InitialSeed = None,
+    layers: options.Layers = None,
+    size: options.Size = None,
+    channels: options.Channels = None,
+    limit: options.Limit = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    batch: options.Batch = 32,
+    record: options.JsonOut = None,
+    quiet: options.Quiet = False,  # noqa: FBT002
+) -> None:
+    """Say layer by layer what can be repaired, what share of altered weights it survives, and what it will cost.
+
+    Example, on the files of [bold]netpurify demo[/bold]:
+
+    [bold]netpurify check netpurify-demo/contaminated.safetensors --factory netpurify.experiments.demo:network
+    --initial-seed 0 --data netpurify-demo/inputs.npy[/bold]
+    """
+    build = find_factory(factory, factory_args)
+    start = choose_initial(initial, initial_seed, build, weights=weights)
+    check_outputs([record], inputs=[weights, initial, data])
+    model = read_network(weights, build)
+    inputs = read_inputs(data, size=size, channels=channels, limit=limit, mean=mean, std=std)
+    plan = network.check(model, inputs, initial=start, layers=layers or None, batch=batch)
+    if record is not None:
+        write_json(record, _record(plan))
+    if record != SCREEN:
+        if not quiet:
+            show_plan(plan)
+        show_line(_verdict(plan))
+
+
+def _verdict(plan: network.Plan) -> str:
+    good, total = len(plan.repairable), len(plan.layers)
+    memory = f"{plan.bytes / 1e6:.0f} MB"
+    return f"{good} of {total} layers can be recovered exactly; about {plan.seconds:.1f} s, {memory} of working memory"
+
+
+def _record(plan: network.Plan) -> dict[str, Any]:
+    layers = [asdict(layer) | {"ratio": layer.ratio} for layer in plan.layers]
+    return {"schema": _SCHEMA, "repairable": list(plan.repairable), **asdict(plan), "layers": layers}

@@ -1,0 +1,75 @@
+"""``netpurify contaminate``: alter weights on purpose, to see what purification makes of it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from netpurify import checkpoint
+from netpurify.cli import options
+from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json
+from netpurify.cli.screen import show_line, show_table
+from netpurify.contaminate import LAWS, Contaminated, law_named
+from netpurify.contaminate import contaminate as alter
+from netpurify.errors import InputError
+
+_SCHEMA = 1
+
+
+def contaminate(
+    weights: options.Weights,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The contaminated weights, .safetensors.")],
+    law: Annotated[str, typer.Option(help=f"What happens to a weight: {', '.join(LAWS)}.")] = "normal",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the law; may be given again.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Probability that a weight is hit, 0 to 1.")] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the draw.")] = 0,
+    names: Annotated[
+        list[str] | None, typer.Option("--name", metavar="TENSOR", help="Only this tensor; may be given again.")
+    ] = None,
+    record: options.JsonOut = None,
+    force: options.Force = False,  # noqa: FBT002
+) -> None:
+    """Alter a share of the weights by a law, and record exactly which ones.
+
+    Example, on a file of [bold]netpurify demo[/bold]:
+
+    [bold]netpurify contaminate netpurify-demo/initial.safetensors -o hit.safetensors --law normal --set sd=0.5
+    --share 0.2[/bold]
+    """
+    chosen = law_named(law, _pairs(settings or []))
+    check_outputs([out, record], inputs=[weights])
+    check_new(out, force=force)
+    state = checkpoint.load_weights(weights)
+    generator = torch.Generator().manual_seed(seed)
+    found = alter(state, chosen, share=share, generator=generator, names=names or None)
+    about = {"law": repr(chosen), "share": share, "seed": seed, "source": checkpoint.digest(state)}
+    checkpoint.save_weights(found.state, out, metadata={name: str(value) for name, value in about.items()})
+    if record is not None:
+        write_json(
+            record, {"schema": _SCHEMA, **about, "result": checkpoint.digest(found.state), **_record(state, found)}
+        )
+    if record != SCREEN:
+        rows = [(name, f"{int(mask.sum()):,}", f"{mask.numel():,}") for name, mask in found.altered.items()]
+        show_table("", ("tensor", "altered", "of"), rows, numbers=(1, 2))
+        show_line(f"weights: {out}")
+
+
+def _pairs(settings: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in settings]
+    for key, mark, value in pairs:
+        if not (key and mark and value):
+            raise InputError(f"--set must be KEY=VALUE, such as sd=0.5; got {key + mark + value!r}")
+    return {key: value for key, _, value in pairs}
+
+
+def _record(state: dict[str, torch.Tensor], found: Contaminated) -> dict[str, Any]:
+    """Every altered weight: its place in the flattened tensor, what it was and what it is now."""
+    tensors = {}
+    for name, mask in found.altered.items():
+        index = mask.reshape(-1).nonzero()[:, 0]
+        was, now = (source[name].reshape(-1)[index].double().tolist() for source in (state, found.state))
+        tensors[name] = {"entries": mask.numel(), "index": index.tolist(), "was": was, "now": now}
+    return {"altered": sum(len(tensor["index"]) for tensor in tensors.values()), "tensors": tensors}

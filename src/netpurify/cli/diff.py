@@ -1,0 +1,71 @@
+"""``netpurify diff``: which weights of two files differ."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from netpurify import checkpoint
+from netpurify.cli import options
+from netpurify.cli.outputs import SCREEN, check_outputs, write_json
+from netpurify.cli.screen import show_line, show_table
+from netpurify.contaminate import Difference, TensorDifference, difference
+
+_SCHEMA = 1
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help="Weights: .safetensors or .pt.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Weights to compare them with.")],
+    record: options.JsonOut = None,
+    quiet: options.Quiet = False,  # noqa: FBT002
+) -> None:
+    """Compare two files of weights bit for bit; exit code 0 if they are the same, 1 if not.
+
+    Example, on the files of [bold]netpurify demo[/bold]:
+
+    [bold]netpurify diff netpurify-demo/contaminated.safetensors netpurify-demo/purified.safetensors[/bold]
+    """
+    check_outputs([record], inputs=[first, second])
+    states = [checkpoint.load_weights(path) for path in (first, second)]
+    found = difference(*states)
+    if record is not None:
+        digests = [checkpoint.digest(state) for state in states]
+        write_json(record, {"schema": _SCHEMA, "same": found.same, "digests": digests, **asdict(found)})
+    if record != SCREEN:
+        if not quiet:
+            _show(found)
+        show_line(_verdict(found))
+    raise typer.Exit(0 if found.same else 1)
+
+
+def _show(found: Difference) -> None:
+    rows = [_row(tensor) for tensor in found.tensors]
+    rows += [(name, "", "", "", "only in A") for name in found.only_first]
+    rows += [(name, "", "", "", "only in B") for name in found.only_second]
+    if rows:
+        show_table("", ("tensor", "differ", "of", "largest change", "where"), rows, numbers=(1, 2, 3))
+
+
+def _row(tensor: TensorDifference) -> tuple[str, ...]:
+    if len(set(tensor.shapes)) > 1:
+        where = f"shape {list(tensor.shapes[0])} in A, {list(tensor.shapes[1])} in B"
+    elif len(set(tensor.dtypes)) > 1:
+        where = f"{tensor.dtypes[0]} in A, {tensor.dtypes[1]} in B"
+    else:
+        more = ", ..." if tensor.changed > len(tensor.first) else ""
+        where = f"at {', '.join(map(str, tensor.first))}{more}"
+        return tensor.name, f"{tensor.changed:,}", f"{tensor.entries:,}", f"{tensor.largest:.3g}", where
+    return tensor.name, "all", f"{tensor.entries:,}", "-", where
+
+
+def _verdict(found: Difference) -> str:
+    if found.same:
+        return f"the same: {found.compared} tensors, bit for bit"
+    weights = sum(tensor.changed for tensor in found.tensors)
+    alone = len(found.only_first) + len(found.only_second)
+    return (
+        f"different: {weights:,} weights in {len(found.tensors)} of {found.compared} tensors that both have; "
+        f"{alone} tensors in one file only"
+    )

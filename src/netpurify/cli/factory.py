@@ -1,0 +1,135 @@
+"""The user's own network: built by a factory that the user names, filled with weights from a file."""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from netpurify.errors import InputError
+
+Build = Callable[[], nn.Module]
+_SHOWN = 5
+"""Names that a message lists before it only counts."""
+
+
+def find_factory(name: str, arguments: str | None = None) -> Build:
+    """The function ``package.module:function``, ready to be called without arguments.
+
+    Args:
+        name: Module and function; the current folder comes first in the search.
+        arguments: Keyword arguments as a JSON object.
+
+    Returns:
+        A function that builds the network and raises ``InputError`` if the user's code fails or gives something else.
+
+    Raises:
+        InputError: The name is malformed, there is no such module or function, or the arguments are no JSON object.
+    """
+    module_name, mark, path = name.partition(":")
+    if not (mark and module_name and path):
+        raise InputError(f"--factory must be package.module:function; got {name!r}; for example models:build")
+    function = _attribute(_import(module_name), module_name, path)
+    keywords = _keywords(arguments)
+
+    def build() -> nn.Module:
+        try:
+            found = function(**keywords)
+        except Exception as error:
+            raise InputError(f"--factory {name} must build the network; it raised {_told(error)}") from error
+        if not isinstance(found, nn.Module):
+            raise InputError(f"--factory {name} must return a torch.nn.Module; it returned {type(found).__name__}")
+        return found
+
+    return build
+
+
+def fill(model: nn.Module, state: Mapping[str, Tensor], *, file: Path) -> None:
+    """Put the weights of a file into the network, in the dtypes of the file.
+
+    Raises:
+        InputError: Names are missing, unexpected or of another shape; the message lists them.
+    """
+    own: dict[str, Any] = model.state_dict(keep_vars=True)
+    _check_fit(own, state, file)
+    for name, value in state.items():
+        # The file's dtype counts: weights that are rounded on the way in would all seem altered a little.
+        if own[name].dtype != value.dtype:
+            own[name].data = own[name].data.to(value.dtype)
+    model.load_state_dict(state, strict=False)
+
+
+def _import(name: str) -> Any:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # as python -m does; an installed command does not
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise InputError(
+                f"--factory: there is no module {error.name!r}, neither in the current folder nor installed; run the "
+                "command where it can be imported, or set PYTHONPATH"
+            ) from error
+        raise InputError(f"--factory: the module {name} could not be imported; it raised {_told(error)}") from error
+    except Exception as error:
+        raise InputError(f"--factory: the module {name} could not be imported; it raised {_told(error)}") from error
+
+
+def _attribute(module: Any, module_name: str, path: str) -> Callable[..., Any]:
+    found = module
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"--factory: {module_name} has no {path!r}; name a function or class that it defines")
+        found = getattr(found, part)
+    if isinstance(found, nn.Module) or not callable(found):
+        raise InputError(
+            f"--factory {module_name}:{path} must be a function that builds the network; got {type(found).__name__}"
+        )
+    return found
+
+
+def _keywords(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InputError(f'--factory-args must be a JSON object such as {{"width": 64}}; got {text!r}') from error
+    if not isinstance(found, dict):
+        raise InputError(f'--factory-args must be a JSON object such as {{"width": 64}}; got {type(found).__name__}')
+    return found
+
+
+def _check_fit(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) -> None:
+    # A file may hold tied weights once, under any of their names.
+    places = {value.data_ptr() for name, value in own.items() if isinstance(value, Tensor) and name in state}
+    missing = [
+        name
+        for name, value in own.items()
+        if name not in state and not (isinstance(value, Tensor) and value.numel() and value.data_ptr() in places)
+    ]
+    shapes = [
+        f"{name} {list(state[name].shape)} instead of {list(value.shape)}"
+        for name, value in own.items()
+        if name in state and state[name].shape != value.shape
+    ]
+    parts = [("missing", missing), ("unexpected", [name for name in state if name not in own]), ("mis-shaped", shapes)]
+    problems = [f"{word}: {_some(names)}" for word, names in parts if names]
+    if problems:
+        raise InputError(
+            f"{file} must hold the weights of the network that --factory builds; {'; '.join(problems)}; "
+            "give the factory or the --factory-args of this file"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

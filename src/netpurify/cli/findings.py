@@ -1,0 +1,56 @@
+"""What a purification found, in words and as an exit code."""
+
+import math
+from dataclasses import dataclass
+
+from netpurify.network import Grade, Purification
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What decides the exit code.
+
+    Attributes:
+        altered: Weights that were called altered and replaced.
+        doubtful: Units without enough evidence: left alone, approximate, or without a certificate.
+        agreement: How the outputs on clean inputs changed.
+        verdict: All of it in one line.
+    """
+
+    altered: int
+    doubtful: int
+    agreement: str
+    verdict: str
+
+    @property
+    def code(self) -> int:
+        """0 if nothing was found, else 1."""
+        return 1 if self.altered or self.doubtful else 0
+
+    @classmethod
+    def of(cls, result: Purification) -> "Findings":
+        """The findings of a purification."""
+        altered = len(result.altered)
+        left, rough = result.count(Grade.LEFT_ALONE), result.count(Grade.APPROXIMATE)
+        uncertain = 0
+        if result.policy == "project":
+            uncertain = sum(
+                int((~it.certificate.certified).sum()) for it in result.layers if it.certificate is not None
+            )
+        unjudged = sum(layer.unjudged for layer in result.layers)
+        parts = [f"{altered:,} weights were altered"] if altered else []
+        parts += [f"{result.count(Grade.PROJECTED):,} units projected"] if result.policy == "project" else []
+        parts += [f"{rough:,} units only approximate"] if rough else []
+        parts += [f"{left:,} units left alone for want of evidence"] if left else []
+        parts += [f"{uncertain:,} fits without a certificate"] if uncertain else []
+        parts += [f"{unjudged:,} weights in doubt that were left as they were"] if unjudged else []
+        parts = parts or ["no altered weight found; every bit is as it was"]
+        parts += [f"{len(result.skipped)} parts with weights not examined"] if result.skipped else []
+        return cls(altered, left + rough + uncertain + unjudged, _agreement(result), "; ".join(parts))
+
+
+def _agreement(result: Purification) -> str:
+    found = result.agreement
+    same = "" if math.isnan(found.same) else f"the same class for {100 * found.same:.1f} %, "
+    change = "outputs not comparable" if math.isnan(found.change) else f"outputs changed by {100 * found.change:.2g} %"
+    return f"on {found.inputs} clean inputs, before and after: {same}{change}"

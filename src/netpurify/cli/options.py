@@ -1,0 +1,37 @@
+"""Arguments that several commands share, so that they are spelled and explained alike."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Weights = Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights: .safetensors, or .pt of torch.save.")]
+Factory = Annotated[
+    str,
+    typer.Option(
+        metavar="MODULE:FUNCTION", help="Builds the network; your own code, also from the current folder, which is run."
+    ),
+]
+FactoryArgs = Annotated[
+    str | None, typer.Option(metavar="JSON", help="Keyword arguments of the factory, as a JSON object.")
+]
+Data = Annotated[
+    Path, typer.Option(help="Clean inputs without labels: .npy, .npz, .pt, .safetensors or a folder of images.")
+]
+Initial = Annotated[Path | None, typer.Option(help="The weights before training: .safetensors or .pt.")]
+InitialSeed = Annotated[
+    int | None,
+    typer.Option(min=0, max=2**63 - 1, help="Instead: torch's seed with which the factory makes the initial weights."),
+]
+Layers = Annotated[
+    list[str] | None, typer.Option("--layer", metavar="NAME", help="Only this layer; may be given again. Else all.")
+]
+Size = Annotated[str | None, typer.Option(metavar="HxW", help="Resize images to this height and width.")]
+Channels = Annotated[int | None, typer.Option(min=1, help="Channels of images: 1 grey, 3 colour.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many clean inputs.")]
+Mean = Annotated[str | None, typer.Option(metavar="A,B,...", help="Mean to subtract, one number or one per channel.")]
+Std = Annotated[str | None, typer.Option(metavar="A,B,...", help="Deviation to divide by, one number or one each.")]
+Batch = Annotated[int, typer.Option(min=1, help="Inputs that go through the network at a time.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no tables; the verdict and the exit code only.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]
+JsonOut = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write a JSON record here; - prints it.")]

@@ -1,0 +1,86 @@
+"""What commands write: refused before the long work rather than after it, and there whole or not at all."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from netpurify.atomic import write_atomically
+from netpurify.cli.screen import finite, show_json
+from netpurify.errors import InputError
+
+SCREEN = Path("-")
+
+
+def check_outputs(paths: Iterable[Path | None], *, inputs: Iterable[Path | None]) -> None:
+    """Refuse outputs that could not be written, that are an input, or that are given twice.
+
+    Raises:
+        InputError: One of them is.
+    """
+    taken = [path for path in inputs if path is not None]
+    for path in paths:
+        if path is None or path == SCREEN:
+            continue
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; name a file in it")
+        if any(_same(path, other) for other in taken):
+            raise InputError(f"{path} is named twice, or is an input, which is never overwritten; name another file")
+        _check_folder(path)
+        taken.append(path)
+
+
+def check_new(path: Path | None, *, force: bool) -> None:
+    """Refuse to replace a file of weights or a proof.
+
+    Raises:
+        InputError: It is there already, and ``force`` is not set; or its name does not end in .safetensors.
+    """
+    if path is None:
+        return
+    if path.suffix != ".safetensors":
+        raise InputError(f"{path} will be written as safetensors; give it a name that ends in .safetensors")
+    if path.exists() and not force:
+        raise InputError(f"{path} is there already; name another file, or give --force to replace it")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text, whole or not at all.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    try:
+        with write_atomically(path) as stream:
+            stream.write(text.encode())
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror}); name another file") from problem
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a record as JSON, or print it if the path is ``-``.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    if path == SCREEN:
+        show_json(value)
+    else:
+        write_text(path, json.dumps(finite(value), indent=2, allow_nan=False) + "\n")
+
+
+def _same(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
+
+
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it first")
+    try:
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror}); choose another folder") from problem

@@ -1,0 +1,51 @@
+"""Progress of a purification, layer by layer, with the time that is left."""
+
+import time
+from collections.abc import Collection
+
+from torch import nn
+
+from netpurify.cli.screen import Bar, clock, note
+from netpurify.network import Layer
+
+_KINDS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+class LayerBar:
+    """Follows ``network.purify``; a layer counts as much as it has weights."""
+
+    def __init__(self, model: nn.Module, layers: Collection[str] | None, inputs: int, *, quiet: bool) -> None:
+        """``layers`` are the names that were asked for, ``None`` for all."""
+        self._sizes = {
+            name: Layer(name, module).fan_in * module.weight.shape[0]
+            for name, module in model.named_modules()
+            if isinstance(module, _KINDS) and (layers is None or name in layers)
+        }
+        self._bar = None if quiet else Bar("purify")
+        self._begun = time.monotonic()
+        self._names: list[str] = []
+        if not quiet:
+            weights = sum(self._sizes.values())
+            size = f"{len(self._sizes)} layers, {weights:,} weights, {inputs} clean inputs"
+            note(f"{size}; netpurify check says what to expect")
+
+    def __enter__(self) -> "LayerBar":
+        if self._bar is not None:
+            self._bar.__enter__()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(*problem)
+
+    def follow(self, name: str, done: int, total: int) -> None:
+        """As ``purify`` calls it: before each layer, and at the end."""
+        if self._bar is None:
+            return
+        finished = sum(self._sizes.get(one, 0) for one in self._names)
+        self._names.append(name)
+        everything = finished if done == total else sum(self._sizes.values())
+        spent = time.monotonic() - self._begun
+        left = f", {clock(spent * (everything - finished) / finished)} left" if finished and done < total else ""
+        now = f", now {name}" if done < total else f" in {spent:.1f} s"
+        self._bar.to(finished, everything or 1, f"{done} of {total} layers{now}{left}")

@@ -1,0 +1,146 @@
+"""``netpurify purify``: the purified network as a file, what was altered, and a proof."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from torch import Tensor
+
+from netpurify import checkpoint, network
+from netpurify.cli import options
+from netpurify.cli.factory import find_factory
+from netpurify.cli.findings import Findings
+from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json, write_text
+from netpurify.cli.progress import LayerBar
+from netpurify.cli.screen import note, show_line
+from netpurify.cli.sources import choose_initial, read_inputs, read_network
+from netpurify.cli.tables import show_altered, show_layers
+from netpurify.errors import InputError
+from netpurify.network import Purification
+
+
+def purify(
+    weights: options.Weights,
+    factory: options.Factory,
+    data: options.Data,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The purified weights, .safetensors.")],
+    factory_args: options.FactoryArgs = None,
+    initial: options.Initial = None,
+    initial_seed: options.InitialSeed = None,
+    policy: Annotated[
+        str, typer.Option(help="recover: altered after training. project: poisoned in training (Algorithm 2).")
+    ] = "recover",
+    rank: Annotated[
+        str | None, typer.Option(metavar="N", help="For project: directions to keep, or their share of energy.")
+    ] = None,
+    noise_floor: Annotated[float | None, typer.Option(help="Residuals up to this are rounding.")] = None,
+    decay: Annotated[float | None, typer.Option(help="Factor that weight decay left; else it is estimated.")] = None,
+    layers: options.Layers = None,
+    size: options.Size = None,
+    channels: options.Channels = None,
+    limit: options.Limit = None,
+    mean: options.Mean = None,
+    std: options.Std = None,
+    batch: options.Batch = 32,
+    page: Annotated[Path | None, typer.Option("--report", help="Write a page about it here, .html.")] = None,
+    record: options.JsonOut = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write the altered tensors as SARIF 2.1.0 here.")] = None,
+    proof: Annotated[Path | None, typer.Option(help="Write the proof here, .safetensors, for verify.")] = None,
+    show: Annotated[int, typer.Option(min=0, help="How many altered weights to print.")] = 5,
+    engine: Annotated[
+        str | None, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port; else all cores.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Most fits at the same time on an engine.")] = None,
+    force: options.Force = False,  # noqa: FBT002
+    quiet: options.Quiet = False,  # noqa: FBT002
+) -> None:
+    """Purify a network with a few clean inputs, without labels and without training.
+
+    Example, on the files of [bold]netpurify demo[/bold]:
+
+    [bold]netpurify purify netpurify-demo/contaminated.safetensors --factory netpurify.experiments.demo:network
+    --initial-seed 0 --data netpurify-demo/inputs.npy -o purified.safetensors --proof proof.safetensors[/bold]
+
+    Exit code 0: nothing found; 1: altered weights, or units without enough evidence; 2: bad input.
+    """
+    build = find_factory(factory, factory_args)
+    start = choose_initial(
+        initial, initial_seed, build, weights=weights, needed="--policy recover" if policy == "recover" else ""
+    )
+    if jobs is not None and engine is None:
+        raise InputError("--jobs is an option of --engine; without an engine all cores work; give --engine processes")
+    check_outputs([out, proof, page, record, sarif], inputs=[weights, initial, data])
+    for path in (out, proof):
+        check_new(path, force=force)
+    model = read_network(weights, build)
+    inputs = read_inputs(data, size=size, channels=channels, limit=limit, mean=mean, std=std)
+    chosen: dict[str, Any] = {"policy": policy, "rank": _rank(rank), "noise_floor": noise_floor, "decay": decay}
+    with LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
+        result = network.purify(
+            model, inputs, initial=start, layers=layers or None, batch=batch, proof=proof is not None, engine=engine,
+            jobs=jobs, progress=bar.follow, **chosen
+        )  # fmt: skip
+    _require_layers(result)
+    origin = {"factory": factory, "factory_args": factory_args, "initial_seed": initial_seed}
+    checkpoint.save_weights(_state(result), out, metadata={"netpurify": json.dumps(result.provenance | origin)})
+    _write_proof(result, proof)
+    _write_reports(result, weights, page=page, record=record, sarif=sarif)
+    findings = Findings.of(result)
+    if record != SCREEN:
+        if not quiet:
+            show_layers(result)
+            show_altered(result.altered, show)
+            show_line(findings.agreement)
+        show_line(findings.verdict)
+        show_line(f"weights: {out}")
+    raise typer.Exit(findings.code)
+
+
+def _rank(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return int(text) if text.lstrip("+-").isdecimal() else float(text)
+    except ValueError as error:
+        raise InputError(
+            f"--rank must be a number of directions, such as 36, or a share of energy, such as 0.99; got {text!r}"
+        ) from error
+
+
+def _require_layers(result: Purification) -> None:
+    if not result.layers:
+        reasons = "; ".join(f"{part.name} ({part.kind}): {part.reason}" for part in result.skipped[:5])
+        raise InputError(f"at least one layer must be open to purification; none is, so nothing was written; {reasons}")
+
+
+def _state(result: Purification) -> dict[str, Tensor]:
+    return {name: value for name, value in result.model.state_dict().items() if isinstance(value, Tensor)}
+
+
+def _write_proof(result: Purification, path: Path | None) -> None:
+    if path is None:
+        return
+    if any(layer.proofs for layer in result.layers):
+        network.save_proof(result, path)
+    else:
+        note(f"{path} was not written: no unit was fitted, so there is nothing to prove")
+
+
+def _write_reports(
+    result: Purification, weights: Path, *, page: Path | None, record: Path | None, sarif: Path | None
+) -> None:
+    if record is not None:
+        from netpurify.report.record import record as as_record
+
+        write_json(record, as_record(result))
+    if sarif is not None:
+        from netpurify.report.sarif import sarif as as_sarif
+
+        write_json(sarif, as_sarif(result, file=weights.as_posix()))
+    if page is not None:
+        from netpurify.report.purification import page as as_page
+
+        write_text(page, as_page(result, command=shlex.join(["netpurify", *sys.argv[1:]])))

@@ -1,0 +1,83 @@
+"""Plans, purifications and re-checks as tables of text."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netpurify.cli.screen import show_line, show_table
+from netpurify.network import Altered, Grade, LayerPlan, LayerRecord, Plan, Purification, Recheck, Skipped
+
+
+def show_plan(plan: Plan) -> None:
+    """One line for each layer, then what is left alone and why."""
+    columns = ("layer", "kind", "units", "fan-in", "live", "rank", "ratio", "one unit", "whole layer", "repairable",
+               "seconds")  # fmt: skip
+    show_table("", columns, [_planned(layer) for layer in plan.layers], numbers=(2, 3, 4, 5, 6, 7, 8, 10))
+    _show_reasons([(layer.name, layer.kind, layer.reason) for layer in plan.layers], "on what it depends")
+    show_skipped(plan.skipped)
+
+
+def show_layers(result: Purification) -> None:
+    """One line for each layer, why units were left alone, what was skipped, the first altered weights."""
+    grades = [Grade.PROJECTED, Grade.LEFT_ALONE] if result.policy == "project" else list(Grade)[:3]
+    columns = ("layer", "units", "fan-in", "rank", *(grade.label for grade in grades), "altered", "changed", "decay",
+               "noise floor", "error scale", "seconds")  # fmt: skip
+    rows = [_purified(layer, grades) for layer in result.layers]
+    show_table("", columns, rows, numbers=tuple(range(1, len(columns))))
+    _show_reasons([(layer.name, layer.kind, layer.reason) for layer in result.layers if layer.reason], "left alone")
+    show_skipped(result.skipped)
+
+
+def show_altered(altered: Altered, count: int) -> None:
+    """The first altered weights, with both values."""
+    rows = [
+        (f"{altered.names[altered.tensor[place]]}[{altered.index[place]}]", f"{altered.was[place]:.6g}",
+         f"{altered.now[place]:.6g}", Grade(int(altered.grade[place])).label)
+        for place in range(min(count, len(altered)))
+    ]  # fmt: skip
+    if rows:
+        show_line("")
+        show_table("", ("altered weight", "was", "is now", "grade"), rows, numbers=(1, 2))
+
+
+def show_skipped(skipped: tuple[Skipped, ...]) -> None:
+    """What was not looked at, and why."""
+    _show_reasons([(part.name, part.kind, part.reason) for part in skipped], "not examined")
+
+
+def show_recheck(found: Recheck) -> None:
+    """One line for each layer of a proof."""
+    rows = [
+        (layer.name, str(layer.units), str(layer.certified), str(layer.recovered), f"{layer.largest_gap:.1e}",
+         str(layer.unexplained))
+        for layer in found.layers
+    ]  # fmt: skip
+    show_line("")
+    columns = ("layer", "units", "certified", "with surplus", "largest gap", "unexplained weights")
+    show_table("", columns, rows, numbers=(1, 2, 3, 4, 5))
+
+
+def _planned(layer: LayerPlan) -> tuple[str, ...]:
+    return (
+        layer.name, layer.kind, str(layer.units), str(layer.fan_in), str(layer.live), str(layer.rank),
+        f"{layer.ratio:.2f}", f"{100 * layer.unit_tolerance:.0f} %", f"{100 * layer.layer_tolerance:.0f} %",
+        "yes" if layer.repairable else "no", f"{layer.seconds:.1f}",
+    )  # fmt: skip
+
+
+def _purified(layer: LayerRecord, grades: list[Grade]) -> tuple[str, ...]:
+    return (
+        layer.name, str(layer.units), str(layer.fan_in), str(layer.rank), *(str(layer.count(it)) for it in grades),
+        f"{len(layer.altered):,}", f"{layer.changed:,}", f"{layer.decay:.4g}", _middle(layer.noise_floor),
+        _middle(layer.error_scale), f"{layer.seconds:.1f}",
+    )  # fmt: skip
+
+
+def _middle(values: NDArray[np.float64]) -> str:
+    known = values[np.isfinite(values)]
+    return f"{np.median(known):.1e}" if known.size else "-"
+
+
+def _show_reasons(rows: list[tuple[str, str, str]], title: str) -> None:
+    if rows:
+        show_line("")
+        show_table("", (title, "kind", "why"), rows)

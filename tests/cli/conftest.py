@@ -1,0 +1,97 @@
+"""A small network on disk in every state, and commands run as a terminal would, without a new process each time."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from netpurify import checkpoint
+from netpurify.cli import main
+from netpurify.contaminate import Normal, contaminate
+from netpurify.network import Seeded
+
+FACTORY = """
+import torch
+from torch import nn
+
+def build(width=40):
+    return nn.Sequential(nn.Linear(60, width), nn.ReLU(), nn.Linear(width, 3))
+
+def broken():
+    raise RuntimeError("no such weather")
+
+def number():
+    return 7
+
+ready = build()
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def message(self):
+        return " ".join(self.err.split())
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["netpurify", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return Done(int(ended.value.code or 0), shown.out, shown.err)
+
+    return call
+
+
+def build(width=40):
+    return nn.Sequential(nn.Linear(60, width), nn.ReLU(), nn.Linear(width, 3))
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Files of one network: initial, trained, contaminated; clean inputs; a module with factories."""
+    folder = tmp_path_factory.mktemp("made")
+    generator = torch.Generator().manual_seed(3)
+    inputs = torch.randn(8, 60, generator=generator)
+    labels = torch.arange(8) % 3
+    initial = Seeded(build, 5).build()
+    trained = Seeded(build, 5).build()
+    for part in (trained[0], trained[2]):  # one after the other, so that both layers can be recovered
+        optimiser = torch.optim.SGD(part.parameters(), lr=0.1)
+        for _ in range(30):
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(trained(inputs), labels).backward()
+            optimiser.step()
+    dirty = contaminate(trained.state_dict(), Normal(), share=0.1, generator=generator)
+    states = {"initial": initial.state_dict(), "trained": trained.state_dict(), "contaminated": dirty.state}
+    for name, state in states.items():
+        checkpoint.save_weights(state, folder / f"{name}.safetensors")
+    np.save(folder / "inputs.npy", inputs.numpy())
+    (folder / "small_networks.py").write_text(FACTORY)
+    return folder
+
+
+@pytest.fixture
+def files(made, tmp_path, monkeypatch):
+    """The folder of ``made`` as the current one; what tests write goes to ``tmp_path``."""
+    monkeypatch.chdir(made)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield Path(tmp_path)
+    sys.modules.pop("small_networks", None)
+
+
+@pytest.fixture
+def common():
+    return ["--factory", "small_networks:build", "--data", "inputs.npy"]

@@ -1,0 +1,262 @@
+"""The way of a user: contaminate, check, purify, verify, diff."""
+
+import json
+import os
+import subprocess
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from netpurify import checkpoint
+from netpurify.network import load_proof
+
+COMMANDS = ("check", "purify", "verify", "contaminate", "diff")
+
+
+def purified(run, common, folder, *more, weights="contaminated.safetensors"):
+    return run("purify", weights, *common, "--initial-seed", "5", "-o", folder / "out.safetensors", *more)
+
+
+@pytest.mark.usefixtures("files")
+def test_check_says_what_can_be_repaired(run, common):
+    done = run("check", "contaminated.safetensors", *common, "--initial-seed", "5")
+    assert done.code == 0, done.err
+    line = next(line for line in done.out.splitlines() if line.startswith("0 "))
+    assert line.split()[1:6] == ["Linear", "40", "61", "61", "8"]
+    assert "2 of 2 layers can be recovered exactly" in done.out
+    assert "exact if the clean inputs span what training saw" in done.out
+
+
+def test_check_as_json_on_standard_output_and_in_a_file(run, files, common):
+    done = run("check", "contaminated.safetensors", *common, "--initial", "initial.safetensors", "--json", "-")
+    record = json.loads(done.out)
+    assert record["schema"] == 1
+    assert record["repairable"] == ["0", "2"]
+    assert record["layers"][0]["ratio"] == pytest.approx(61 / 8)
+    run("check", "contaminated.safetensors", *common, "--layer", "0", "--json", files / "plan.json")
+    found = json.loads((files / "plan.json").read_text())
+    assert found["repairable"] == []
+    assert found["skipped"] == [{"name": "2", "kind": "Linear", "reason": "not asked for"}]
+
+
+def test_purify_recovers_the_truth_and_says_so(run, files, common):
+    done = purified(run, common, files, "--proof", files / "proof.safetensors")
+    assert done.code == 1, done.err
+    truth = checkpoint.load_weights("trained.safetensors")
+    found = checkpoint.load_weights(files / "out.safetensors")
+    dirty = checkpoint.load_weights("contaminated.safetensors")
+    hit = {name: dirty[name] != value for name, value in truth.items()}
+    count = sum(int(mask.sum()) for mask in hit.values())
+    for name, value in truth.items():
+        torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
+        assert torch.equal(found[name][~hit[name]], dirty[name][~hit[name]])
+    assert f"{count:,} weights were altered" in done.out
+    assert "on 8 clean inputs, before and after" in done.out
+    assert "2 layers, 2,563 weights, 8 clean inputs" in done.err
+    assert "2 of 2 layers" in done.err
+    note = json.loads(checkpoint.load_metadata(files / "out.safetensors")["netpurify"])
+    assert note["model"] == checkpoint.digest(dirty)
+    assert (note["factory"], note["initial_seed"]) == ("small_networks:build", 5)
+    assert load_proof(files / "proof.safetensors").policy == "recover"
+
+
+def test_same_command_same_bytes_but_not_without_force(run, files, common):
+    first = purified(run, common, files)
+    before = (files / "out.safetensors").read_bytes()
+    refused = purified(run, common, files)
+    assert (first.code, refused.code) == (1, 2)
+    assert "--force" in refused.err
+    again = purified(run, common, files, "--force", "--quiet")
+    assert again.code == 1
+    assert again.err == ""
+    assert len(again.out.splitlines()) == 2
+    assert (files / "out.safetensors").read_bytes() == before
+
+
+def test_healthy_network_is_left_alone(run, files, common):
+    done = purified(run, common, files, weights="trained.safetensors")
+    assert done.code == 0, done.out
+    assert "no altered weight found; every bit is as it was" in done.out
+    assert run("diff", "trained.safetensors", files / "out.safetensors").code == 0
+
+
+def test_project_without_initial_weights(run, files, common):
+    done = run("purify", "contaminated.safetensors", *common, "--policy", "project", "-o", files / "out.safetensors")
+    assert done.code == 0, done.err
+    assert "43 units projected" in done.out
+
+
+def test_units_without_evidence_are_findings(run, files, common):
+    np.save(files / "many.npy", np.random.default_rng(0).standard_normal((200, 60), np.float32))
+    done = run("purify", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",
+               "--layer", "0", "-o", files / "out.safetensors")  # fmt: skip
+    assert done.code == 1
+    assert "units left alone" in done.out
+    assert "the clean inputs span every direction" in done.out
+
+
+def test_weights_keep_the_dtype_of_their_file(run, files, common):
+    wide = {name: value.double() for name, value in checkpoint.load_weights("contaminated.safetensors").items()}
+    checkpoint.save_weights(wide, files / "wide.safetensors")
+    assert purified(run, common, files, weights=files / "wide.safetensors").code == 1
+    assert {value.dtype for value in checkpoint.load_weights(files / "out.safetensors").values()} == {torch.float64}
+
+
+def test_inputs_are_normalised(run, files, common):
+    raw = 3.0 * np.load("inputs.npy") + 2.0
+    np.save(files / "raw.npy", raw)
+    done = run("purify", "contaminated.safetensors", *common[:2], "--data", files / "raw.npy", "--mean", "2", "--std",
+               "3", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
+    assert "weights were altered" in done.out
+    assert "left alone" not in done.out.splitlines()[-2]
+
+
+def test_reports_are_asked_by_name(run, files, common, monkeypatch):
+    for name, function in {
+        "purification": ("page", lambda result, **more: f"<p>{len(result.altered)} {more['command']}</p>"),
+        "record": ("record", lambda result: {"policy": result.policy, "gap": float("nan")}),
+        "sarif": ("sarif", lambda result, *, file: {"policy": result.policy, "file": file}),
+    }.items():
+        module = ModuleType(f"netpurify.report.{name}")
+        setattr(module, *function)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    targets = ["--report", files / "a.html", "--json", files / "a.json", "--sarif", files / "a.sarif"]
+    assert purified(run, common, files, *targets).code == 1
+    assert "netpurify purify contaminated.safetensors" in (files / "a.html").read_text()
+    assert json.loads((files / "a.json").read_text()) == {"policy": "recover", "gap": None}
+    assert json.loads((files / "a.sarif").read_text())["file"] == "contaminated.safetensors"
+    done = purified(run, common, files, "--json", "-", "--force")
+    assert json.loads(done.out)["policy"] == "recover"
+
+
+@pytest.fixture
+def proven(run, files, common):
+    assert purified(run, common, files, "--proof", files / "proof.safetensors").code == 1
+    return files
+
+
+def verified(run, folder, *more, purified="out.safetensors"):
+    start = more or ("--initial", "initial.safetensors")
+    return run("verify", folder / "proof.safetensors", "--contaminated", "contaminated.safetensors", "--purified",
+               folder / purified, *start)  # fmt: skip
+
+
+def test_verify_needs_no_data_and_no_solver(run, proven, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("netpurify.lad.solve", never)
+    monkeypatch.setattr("netpurify.lad.stream", never)
+    done = verified(run, proven)
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1].startswith("sound")
+    assert [line.split()[1:4] for line in done.out.splitlines() if line.startswith("0 ")] == [["40", "40", "40"]]
+    assert verified(run, proven, "--initial-seed", "5", "--factory", "small_networks:build").code == 0
+
+
+def test_verify_sees_other_files(run, proven):
+    state = checkpoint.load_weights(proven / "out.safetensors")
+    state["0.weight"] = state["0.weight"].clone()
+    state["0.weight"][3, 4] += 0.5
+    checkpoint.save_weights(state, proven / "touched.safetensors")
+    done = verified(run, proven, purified="touched.safetensors")
+    assert done.code == 1
+    assert "the purified weights are not those that the proof speaks of" in done.message
+    done = verified(run, proven, "--initial-seed", "6", "--factory", "small_networks:build")
+    assert done.code == 1
+    assert "the initial weights are not those" in done.message
+
+
+def retell(folder, *, tensors=None, digests=None, keep=None):
+    """The proof with some of its content replaced."""
+    path = folder / "proof.safetensors"
+    content = json.loads(checkpoint.load_metadata(path)["netpurify.proof"])
+    state = {name: value.clone() for name, value in checkpoint.load_weights(path).items()} | (tensors or {})
+    content["digests"] |= digests or {}
+    content["blocks"] = content["blocks"][:keep]
+    checkpoint.save_weights(state, path, metadata={"netpurify.proof": json.dumps(content)})
+
+
+def test_verify_sees_through_a_tampered_dual(run, proven):
+    dual = checkpoint.load_weights(proven / "proof.safetensors")["0.dual"]
+    retell(proven, tensors={"0.dual": torch.zeros_like(dual)})
+    done = verified(run, proven)
+    assert done.code == 1
+    assert "0: 40 of 40 fits are no proven minimum" in done.message
+
+
+def test_verify_sees_weights_that_the_proof_is_silent_about(run, proven):
+    retell(proven, keep=0)
+    done = verified(run, proven)
+    assert done.code == 1
+    assert "0.weight" in done.message
+    assert "the proof says nothing of them" in done.message
+
+
+def test_verify_sees_a_weight_planted_in_the_purified_file(run, proven):
+    state = checkpoint.load_weights(proven / "out.safetensors")
+    state["0.weight"] = state["0.weight"].clone()
+    state["0.weight"][3, 4] += 0.5
+    checkpoint.save_weights(state, proven / "out.safetensors")
+    retell(proven, digests={"purified": checkpoint.digest(state)})
+    done = verified(run, proven)
+    assert done.code == 1
+    assert "1 weights do not follow from the fits" in done.message
+
+
+def test_contaminate_and_diff_agree(run, files):
+    options = ["--law", "normal", "--set", "sd=0.5", "--share", "0.2", "--seed", "4", "--name", "0.weight"]
+    done = run("contaminate", "trained.safetensors", "-o", files / "hit.safetensors", *options, "--json",
+               files / "hit.json")  # fmt: skip
+    assert done.code == 0, done.err
+    record = json.loads((files / "hit.json").read_text())
+    before, after = checkpoint.load_weights("trained.safetensors"), checkpoint.load_weights(files / "hit.safetensors")
+    places = (before["0.weight"] != after["0.weight"]).reshape(-1).nonzero()[:, 0].tolist()
+    assert record["tensors"]["0.weight"]["index"] == places
+    assert record["tensors"]["0.weight"]["now"] == after["0.weight"].reshape(-1)[places].double().tolist()
+    assert record["result"] == checkpoint.digest(after)
+    done = run("diff", "trained.safetensors", files / "hit.safetensors")
+    assert done.code == 1
+    assert f"different: {len(places)} weights in 1 of 4 tensors" in done.out
+    told = json.loads(run("diff", "trained.safetensors", files / "hit.safetensors", "--json", "-").out)
+    assert told["tensors"][0]["changed"] == len(places)
+    assert told["same"] is False
+
+
+def test_erased_weights_are_recovered(run, files, common):
+    run("contaminate", "trained.safetensors", "-o", files / "gone.safetensors", "--law", "erase", "--share", "0.1")
+    assert purified(run, common, files, weights=files / "gone.safetensors").code == 1
+    truth, found = (checkpoint.load_weights(path) for path in ("trained.safetensors", files / "out.safetensors"))
+    for name, value in truth.items():
+        torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
+
+
+def test_diff_of_foreign_files(run, files):
+    checkpoint.save_weights({"0.weight": torch.zeros(2), "0.bias": torch.zeros(40).double()}, files / "b.safetensors")
+    done = run("diff", "trained.safetensors", files / "b.safetensors")
+    assert done.code == 1
+    for words in ("shape [40, 60] in A, [2] in B", "float32 in A, float64 in B", "only in A"):
+        assert words in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(run, command):
+    done = run(command, "--help")
+    assert done.code == 0
+    assert f"netpurify {command}" in " ".join(done.out.split())
+
+
+@pytest.mark.usefixtures("files")
+def test_installed_command_finds_factories_in_the_current_folder():
+    """As an entry point starts it: the current folder is not on the path by itself."""
+    script = "import sys; sys.path.pop(0); from netpurify.cli import main; main()"
+    arguments = ["check", "trained.safetensors", "--factory", "small_networks:build", "--data", "inputs.npy"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert "without initial weights nothing can be recovered" in done.stdout
