@@ -6,6 +6,7 @@ RUN := $(VENV)/bin/python
 .PHONY: demo test lint bench setup clean
 
 demo: setup
+	$(RUN) -m netpurify demo
 	$(RUN) examples/mnist.py
 	$(RUN) examples/planted.py
 

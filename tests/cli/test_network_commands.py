@@ -13,7 +13,7 @@ import torch
 from netpurify import checkpoint
 from netpurify.network import load_proof
 
-COMMANDS = ("check", "purify", "verify", "contaminate", "diff")
+COMMANDS = ("check", "purify", "verify", "contaminate", "diff", "demo")
 
 
 def purified(run, common, folder, *more, weights="contaminated.safetensors"):

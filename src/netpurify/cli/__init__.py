@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from netpurify.cli import check, contaminate, data, diff, purify, reproduce, theory, verify
+from netpurify.cli import check, contaminate, data, demo, diff, purify, reproduce, theory, verify
 from netpurify.cli.screen import complain
 from netpurify.errors import NetpurifyError
 
@@ -28,6 +28,7 @@ app.command("purify")(purify.purify)
 app.command("verify")(verify.verify)
 app.command("contaminate")(contaminate.contaminate)
 app.command("diff")(diff.diff)
+app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
 app.command("theory")(theory.theory)
 app.add_typer(data.app, name="data")

@@ -1,0 +1,112 @@
+"""``netpurify demo``: three small networks on bundled images, and files on which to try the other commands."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from torch import nn
+
+from netpurify import checkpoint
+from netpurify.cli.outputs import write_text
+from netpurify.cli.screen import note, show_line, show_table
+from netpurify.cli.tables import show_layers
+from netpurify.errors import InputError
+from netpurify.experiments import demo as stories
+from netpurify.network import save_proof
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the report and the files to try are written.")] = Path(
+        "netpurify-demo"
+    ),
+) -> None:
+    """Recover altered weights, remove a backdoor, leave a healthy network alone: no download, under a minute.
+
+    Example: [bold]netpurify demo --folder netpurify-demo[/bold]
+    """
+    _make(folder)
+    begun = time.monotonic()
+    note("1. a CNN whose weights were altered after training")
+    story = stories.recovery()
+    show_layers(story.result)
+    _show_first(story, 5)
+    note("2. a CNN that learnt a backdoor from poisoned images")
+    learnt = stories.backdoor()
+    note("3. a healthy CNN")
+    untouched = stories.healthy(story.trained, story.inputs, story.initial)
+    _save(story, folder)
+    show_line("")
+    show_table(
+        "", ("", "network", "measured", "before", "after"), _rows(story, learnt, untouched=untouched), numbers=(3, 4)
+    )
+    show_line(f"report: {folder / 'report.html'}; {time.monotonic() - begun:.0f} s, no labels, no download")
+    show_line(f"try: {_command(folder)}")
+    raise typer.Exit(0 if story.right and untouched else 1)
+
+
+def _show_first(story: stories.Recovery, count: int) -> None:
+    altered, truth = story.result.altered, story.trained.state_dict()
+    rows = [
+        (f"{altered.names[altered.tensor[place]]}[{altered.index[place]}]", f"{altered.was[place]:.7g}",
+         f"{altered.now[place]:.7g}",
+         f"{float(truth[altered.names[altered.tensor[place]]].view(-1)[altered.index[place]]):.7g}")
+        for place in range(count)
+    ]  # fmt: skip
+    show_line("")
+    show_table("", ("altered weight", "contaminated", "recovered", "true"), rows, numbers=(1, 2, 3))
+
+
+def _rows(story: stories.Recovery, learnt: stories.Backdoor, *, untouched: bool) -> list[tuple[str, ...]]:
+    hit = sum(int(mask.sum()) for mask in story.hit.values())
+    total = sum(mask.numel() for mask in story.hit.values())
+    poisoned = f"{learnt.poisoned} of {learnt.training} images poisoned"
+    rates = [
+        [f"{100 * rate:.1f} %" for rate in (found.accuracy, found.asr, found.asr_all, found.ra)]
+        for found in learnt.rates
+    ]
+    titles = ("accuracy (ACC)", "attack success (ASR)", "the same, all images", "robust accuracy (RA)")
+    return [
+        ("1", "altered after training", "altered weights", f"{hit:,} of {total:,}", ""),
+        ("", "", "called altered", "", f"{len(story.result.altered):,}"),
+        ("", "", "exactly the altered ones", "", "yes" if story.right else "no"),
+        ("", "", "largest error of a weight", f"{_error(story):.1e}", f"{story.largest_error:.1e}"),
+        *((("2", poisoned) if not place else ("", "")) + (title, rates[0][place], rates[1][place])
+          for place, title in enumerate(titles)),
+        ("3", "healthy", "left bit for bit as it was", "", "yes" if untouched else "no"),
+    ]  # fmt: skip
+
+
+def _error(story: stories.Recovery) -> float:
+    truth, dirty = story.trained.state_dict(), story.contaminated.state_dict()
+    return max(float((dirty[name] - truth[name]).abs().max()) for name in truth)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"--folder {folder} cannot be made ({problem.strerror}); choose another place") from problem
+
+
+def _save(story: stories.Recovery, folder: Path) -> None:
+    from netpurify.report.purification import page
+
+    networks: dict[str, nn.Module] = {
+        "initial": story.initial, "contaminated": story.contaminated, "purified": story.result.model,
+    }  # fmt: skip
+    for name, model in networks.items():
+        checkpoint.save_weights(model.state_dict(), folder / f"{name}.safetensors")
+    save_proof(story.result, folder / "proof.safetensors")
+    np.save(folder / "inputs.npy", story.inputs.numpy())
+    files = {name: f"{name}.safetensors" for name in networks} | {"data": "inputs.npy"}
+    text = page(story.result, title="A fifth of the weights altered", command=_command(folder), files=files)
+    write_text(folder / "report.html", text)
+
+
+def _command(folder: Path) -> str:
+    return (
+        f"netpurify purify {folder / 'contaminated.safetensors'} --factory netpurify.experiments.demo:network "
+        f"--initial-seed {stories.SEED} --data {folder / 'inputs.npy'} -o {folder / 'again.safetensors'}"
+    )
