@@ -4,17 +4,42 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
+
+from netpurify import checkpoint
+from netpurify.experiments import demo
+
 README = Path(__file__).parents[1] / "README.md"
 
 
+def examples():
+    found = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert max(len(example.strip().splitlines()) for example in found) <= 10
+    return found
+
+
 def test_example_recovers_everything(capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(example.strip().splitlines()) <= 10
+    example, _ = examples()
     exec(compile(example, str(README), "exec"), {})
     first, second = capsys.readouterr().out.splitlines()
     assert float(first.split()[0]) < 1e-12
     assert first.endswith("True")
     assert second == "1000 of 1000 columns recovered, with proof"
+
+
+def test_own_network_is_recovered(capsys, tmp_path, monkeypatch):
+    story = demo.recovery()
+    folder = tmp_path / "netpurify-demo"
+    folder.mkdir()
+    checkpoint.save_weights(story.contaminated.state_dict(), folder / "contaminated.safetensors")
+    np.save(folder / "inputs.npy", story.inputs.numpy())
+    monkeypatch.chdir(tmp_path)
+    _, example = examples()
+    exec(compile(example, str(README), "exec"), {})
+    first, second = capsys.readouterr().out.splitlines()
+    assert ast.literal_eval(first) == ("0", "3")
+    hit = sum(int(mask.sum()) for mask in story.hit.values())
+    assert second == f"{hit} altered weights; proof sound: True"
 
 
 def test_the_papers_example_recovers_both_layers(capsys):

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -95,3 +96,17 @@ def files(made, tmp_path, monkeypatch):
 @pytest.fixture
 def common():
     return ["--factory", "small_networks:build", "--data", "inputs.npy"]
+
+
+@pytest.fixture
+def reports(monkeypatch):
+    """Stand-ins for the pages of a purification."""
+    functions = {
+        "purification": ("page", lambda result, **more: f"<p>{len(result.altered)} {more['command']}</p>"),
+        "record": ("record", lambda result: {"policy": result.policy, "gap": float("nan")}),
+        "sarif": ("sarif", lambda result, *, file: {"policy": result.policy, "file": file}),
+    }
+    for name, (function, content) in functions.items():
+        module = ModuleType(f"netpurify.report.{name}")
+        monkeypatch.setattr(module, function, content, raising=False)
+        monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -1,9 +1,12 @@
 """The demo, and the other commands on the files that it leaves behind, as their help shows them."""
 
-import sys
-from types import ModuleType
+import re
+import shlex
+from pathlib import Path
 
 import pytest
+
+GUIDE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 COMMANDS = {
     "check": ["check", "netpurify-demo/contaminated.safetensors", "--factory", "netpurify.experiments.demo:network",
@@ -21,15 +24,13 @@ COMMANDS = {
 CODES = {"check": 0, "purify": 1, "verify": 0, "contaminate": 0, "diff": 1}
 
 
+@pytest.mark.usefixtures("reports")
 def test_demo_leaves_files_on_which_every_example_works(run, tmp_path, monkeypatch):
-    page = ModuleType("netpurify.report.purification")
-    monkeypatch.setattr(page, "page", lambda result, **_: f"{len(result.layers)} layers", raising=False)
-    monkeypatch.setitem(sys.modules, page.__name__, page)
     monkeypatch.chdir(tmp_path)
     done = run("demo")
     assert done.code == 0, done.err
     assert "exactly the altered ones" in done.out
-    assert (tmp_path / "netpurify-demo" / "report.html").read_text() == "2 layers"
+    assert "netpurify purify" in (tmp_path / "netpurify-demo" / "report.html").read_text()
     for command, arguments in COMMANDS.items():
         found = run(*arguments)
         assert found.code == CODES[command], found.err
@@ -51,3 +52,28 @@ def test_folder_that_cannot_be_made_is_refused_before_the_work(run, tmp_path):
     done = run("demo", "--folder", tmp_path / "file" / "demo")
     assert done.code == 2
     assert "cannot be made" in done.message
+
+
+def commands_of_the_guide():
+    """Each command and the exit code that stands beside it."""
+    blocks = re.findall(r"```\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [(shlex.split(line, comments=True), int(line.rpartition("#")[2])) for line in lines]
+
+
+@pytest.mark.usefixtures("reports")
+def test_guide_runs_as_it_stands(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    commands = commands_of_the_guide()
+    assert {words[1] for words, _ in commands} == {*COMMANDS, "demo"}
+    for (program, *arguments), code in commands:
+        done = run(*arguments)
+        assert (program, done.code) == ("netpurify", code), (arguments, done.err)
+
+
+def test_guide_names_no_option_that_is_not_there(run):
+    named = set(re.findall(r"--[a-z][a-z-]+", GUIDE.read_text()))
+    known = {
+        option for command in (*COMMANDS, "demo") for option in re.findall(r"--[a-z-]+", run(command, "--help").out)
+    }
+    assert named <= known

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -114,15 +113,8 @@ def test_inputs_are_normalised(run, files, common):
     assert "left alone" not in done.out.splitlines()[-2]
 
 
-def test_reports_are_asked_by_name(run, files, common, monkeypatch):
-    for name, function in {
-        "purification": ("page", lambda result, **more: f"<p>{len(result.altered)} {more['command']}</p>"),
-        "record": ("record", lambda result: {"policy": result.policy, "gap": float("nan")}),
-        "sarif": ("sarif", lambda result, *, file: {"policy": result.policy, "file": file}),
-    }.items():
-        module = ModuleType(f"netpurify.report.{name}")
-        setattr(module, *function)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
+@pytest.mark.usefixtures("reports")
+def test_reports_are_asked_by_name(run, files, common):
     targets = ["--report", files / "a.html", "--json", files / "a.json", "--sarif", files / "a.sarif"]
     assert purified(run, common, files, *targets).code == 1
     assert "netpurify purify contaminated.safetensors" in (files / "a.html").read_text()
