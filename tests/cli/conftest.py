@@ -22,6 +22,18 @@ from torch import nn
 def build(width=40):
     return nn.Sequential(nn.Linear(60, width), nn.ReLU(), nn.Linear(width, 3))
 
+def one():
+    print("building")
+    return nn.Linear(60, 40)
+
+def tied():
+    network = nn.Sequential(nn.Linear(60, 60, bias=False), nn.Linear(60, 60, bias=False), nn.Linear(60, 3))
+    network[1].weight = network[0].weight
+    return network
+
+def leaving():
+    raise SystemExit(0)
+
 def broken():
     raise RuntimeError("no such weather")
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from netpurify import checkpoint
 from netpurify.network import load_proof
@@ -52,9 +53,9 @@ def test_purify_recovers_the_truth_and_says_so(run, files, common):
     for name, value in truth.items():
         torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
         assert torch.equal(found[name][~hit[name]], dirty[name][~hit[name]])
-    assert f"{count:,} weights were altered" in done.out
+    assert f"altered weights: {count:,}" in done.out
     assert "on 8 clean inputs, before and after" in done.out
-    assert "2 layers, 2,563 weights, 8 clean inputs" in done.err
+    assert "layers: 2, weights: 2,563, clean inputs: 8" in done.err
     assert "2 of 2 layers" in done.err
     note = json.loads(checkpoint.load_metadata(files / "out.safetensors")["netpurify"])
     assert note["model"] == checkpoint.digest(dirty)
@@ -85,7 +86,7 @@ def test_healthy_network_is_left_alone(run, files, common):
 def test_project_without_initial_weights(run, files, common):
     done = run("purify", "contaminated.safetensors", *common, "--policy", "project", "-o", files / "out.safetensors")
     assert done.code == 0, done.err
-    assert "43 units projected" in done.out
+    assert "units projected: 43" in done.out
 
 
 def test_units_without_evidence_are_findings(run, files, common):
@@ -109,7 +110,7 @@ def test_inputs_are_normalised(run, files, common):
     np.save(files / "raw.npy", raw)
     done = run("purify", "contaminated.safetensors", *common[:2], "--data", files / "raw.npy", "--mean", "2", "--std",
                "3", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
-    assert "weights were altered" in done.out
+    assert "altered weights: " in done.out
     assert "left alone" not in done.out.splitlines()[-2]
 
 
@@ -177,7 +178,7 @@ def test_verify_sees_through_a_tampered_dual(run, proven):
     retell(proven, tensors={"0.dual": torch.zeros_like(dual)})
     done = verified(run, proven)
     assert done.code == 1
-    assert "0: 40 of 40 fits are no proven minimum" in done.message
+    assert "0: fits that are no proven minimum: 40" in done.message
 
 
 def test_verify_sees_weights_that_the_proof_is_silent_about(run, proven):
@@ -185,7 +186,7 @@ def test_verify_sees_weights_that_the_proof_is_silent_about(run, proven):
     done = verified(run, proven)
     assert done.code == 1
     assert "0.weight" in done.message
-    assert "the proof says nothing of them" in done.message
+    assert "changed weights of which the proof is silent" in done.message
 
 
 def test_verify_sees_a_weight_planted_in_the_purified_file(run, proven):
@@ -196,7 +197,81 @@ def test_verify_sees_a_weight_planted_in_the_purified_file(run, proven):
     retell(proven, digests={"purified": checkpoint.digest(state)})
     done = verified(run, proven)
     assert done.code == 1
-    assert "1 weights do not follow from the fits" in done.message
+    assert "weights that do not follow from the fits: 1" in done.message
+
+
+def test_verify_sees_changes_under_a_proof_without_evidence(run, proven):
+    """A design that spans everything fits anything: a true minimum, and no evidence at all."""
+    before, start = (checkpoint.load_weights(f"{name}.safetensors") for name in ("contaminated", "initial"))
+    state = checkpoint.load_weights(proven / "out.safetensors")
+    state["2.weight"] = state["2.weight"] + 1.0
+    checkpoint.save_weights(state, proven / "out.safetensors")
+    difference = torch.cat(
+        [(before[f"2.{part}"] - start[f"2.{part}"]).reshape(3, -1) for part in ("weight", "bias")], 1
+    )
+    block = {"1.columns": torch.eye(41), "1.coefficients": difference.T, "1.dual": torch.zeros(41, 3)}
+    forged = {name: value.double().contiguous() for name, value in block.items()}
+    retell(proven, tensors=forged, digests={"purified": checkpoint.digest(state)})
+    done = verified(run, proven)
+    assert done.code == 1
+    assert "2: units that were changed without surplus evidence: 3" in done.message
+
+
+def test_frozen_layer_needs_no_proof(run, files, common):
+    """Only the last layer was trained; an alteration of the first is seen by comparison alone."""
+    state = checkpoint.load_weights("initial.safetensors")
+    inputs = torch.from_numpy(np.load("inputs.npy"))
+    seen = torch.relu(inputs @ state["0.weight"].T + state["0.bias"])
+    step = 0.1 * torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+    state |= {"2.weight": state["2.weight"] + step @ seen, "2.bias": state["2.bias"] + step.sum(1)}
+    state["0.weight"] = state["0.weight"].clone()
+    state["0.weight"][1, 2] = 9.0
+    checkpoint.save_weights(state, files / "frozen.safetensors")
+    paths = ["--proof", files / "proof.safetensors"]
+    done = purified(run, common, files, *paths, weights=files / "frozen.safetensors")
+    assert "0.weight[62]" in done.out
+    checked = run("verify", files / "proof.safetensors", "--contaminated", files / "frozen.safetensors", "--purified",
+                  files / "out.safetensors", "--initial", "initial.safetensors")  # fmt: skip
+    start = checkpoint.load_weights("initial.safetensors")
+    assert torch.equal(checkpoint.load_weights(files / "out.safetensors")["0.weight"], start["0.weight"])
+    assert checked.code == 0, checked.err
+
+
+def test_training_checkpoint_with_prefixes(run, files, common):
+    state = checkpoint.load_weights("contaminated.safetensors")
+    torch.save({"epoch": 3, "state_dict": {f"module.{name}": value for name, value in state.items()}}, files / "run.pt")
+    assert purified(run, common, files, weights=files / "run.pt").code == 1
+    assert checkpoint.load_weights(files / "out.safetensors").keys() == state.keys()
+
+
+def test_network_of_one_layer_whose_factory_prints(run, files):
+    state = checkpoint.load_weights("trained.safetensors")
+    checkpoint.save_weights({"weight": state["0.weight"], "bias": state["0.bias"]}, files / "one.safetensors")
+    options = [files / "one.safetensors", "--factory", "small_networks:one", "--data", "inputs.npy"]
+    assert "(network)  Linear" in run("check", *options).out
+    done = run("check", *options, "--json", "-")
+    assert json.loads(done.out)["layers"][0]["name"] == ""
+    assert "building" in done.err
+
+
+def test_tied_weights_may_be_in_the_file_once(run, files):
+    state = {"0.weight": torch.eye(60), "2.weight": torch.ones(3, 60), "2.bias": torch.zeros(3)}
+    checkpoint.save_weights(state, files / "tied.safetensors")
+    done = run("check", files / "tied.safetensors", "--factory", "small_networks:tied", "--data", "inputs.npy")
+    assert done.code == 0, done.err
+    assert "its weights are tied with 1.weight" in done.out
+
+
+def test_images_of_a_folder(run, files):
+    (files / "images").mkdir()
+    for number in range(3):
+        pixels = np.random.default_rng(number).integers(0, 255, (10, 12, 3), np.uint8)
+        Image.fromarray(pixels).save(files / "images" / f"{number}.png")
+    checkpoint.save_weights(torch.nn.Conv2d(1, 4, 6).state_dict(), files / "conv.safetensors")
+    done = run("check", files / "conv.safetensors", "--factory", "torch.nn:Conv2d", "--factory-args",
+               '{"in_channels": 1, "out_channels": 4, "kernel_size": 6}', "--data", files / "images", "--size", "6x6",
+               "--channels", "1", "--limit", "2", "--json", "-")  # fmt: skip
+    assert json.loads(done.out)["layers"][0]["rows"] == 2, done.err
 
 
 def test_contaminate_and_diff_agree(run, files):

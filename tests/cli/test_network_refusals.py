@@ -58,6 +58,7 @@ PURIFY = [
     ([WEIGHTS, *GOOD, "--factory", "no_networks:build"], "there is no module 'no_networks'"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:built"], "small_networks has no 'built'"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:broken"], "it raised RuntimeError: no such weather"),
+    ([WEIGHTS, *GOOD, "--factory", "small_networks:leaving"], "it raised SystemExit: 0"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:number"], "it returned int"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:ready"], "must be a function that builds the network"),
     ([WEIGHTS, *GOOD[:4]], "--policy recover needs the initial weights"),

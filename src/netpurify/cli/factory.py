@@ -3,7 +3,8 @@
 import importlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,8 @@ def find_factory(name: str, arguments: str | None = None) -> Build:
     keywords = _keywords(arguments)
 
     def build() -> nn.Module:
-        try:
+        with _user_code(f"--factory {name} must build the network"):
             found = function(**keywords)
-        except Exception as error:
-            raise InputError(f"--factory {name} must build the network; it raised {_told(error)}") from error
         if not isinstance(found, nn.Module):
             raise InputError(f"--factory {name} must return a torch.nn.Module; it returned {type(found).__name__}")
         return found
@@ -66,17 +65,28 @@ def _import(name: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as python -m does; an installed command does not
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+    with _user_code(f"--factory: the module {name} could not be imported"):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+                raise
             raise InputError(
                 f"--factory: there is no module {error.name!r}, neither in the current folder nor installed; run the "
                 "command where it can be imported, or set PYTHONPATH"
             ) from error
-        raise InputError(f"--factory: the module {name} could not be imported; it raised {_told(error)}") from error
-    except Exception as error:
-        raise InputError(f"--factory: the module {name} could not be imported; it raised {_told(error)}") from error
+
+
+@contextmanager
+def _user_code(trouble: str) -> Iterator[None]:
+    """What the user's code prints goes to standard error, and what it raises becomes an ``InputError``."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:  # SystemExit: a script that ends itself must not end us with its code
+        raise InputError(f"{trouble}; it raised {type(error).__name__}: {error}") from error
 
 
 def _attribute(module: Any, module_name: str, path: str) -> Callable[..., Any]:
@@ -129,7 +139,3 @@ def _check_fit(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

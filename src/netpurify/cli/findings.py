@@ -38,14 +38,17 @@ class Findings:
                 int((~it.certificate.certified).sum()) for it in result.layers if it.certificate is not None
             )
         unjudged = sum(layer.unjudged for layer in result.layers)
-        parts = [f"{altered:,} weights were altered"] if altered else []
-        parts += [f"{result.count(Grade.PROJECTED):,} units projected"] if result.policy == "project" else []
-        parts += [f"{rough:,} units only approximate"] if rough else []
-        parts += [f"{left:,} units left alone for want of evidence"] if left else []
-        parts += [f"{uncertain:,} fits without a certificate"] if uncertain else []
-        parts += [f"{unjudged:,} weights in doubt that were left as they were"] if unjudged else []
+        counts = {
+            "altered weights": altered,
+            "units projected": result.count(Grade.PROJECTED),
+            "units only approximate": rough,
+            "units left alone for want of evidence": left,
+            "fits without a certificate": uncertain,
+            "weights in doubt, left as they were": unjudged,
+        }
+        parts = [f"{name}: {count:,}" for name, count in counts.items() if count]
         parts = parts or ["no altered weight found; every bit is as it was"]
-        parts += [f"{len(result.skipped)} parts with weights not examined"] if result.skipped else []
+        parts += [f"parts not examined: {len(result.skipped)}"] if result.skipped else []
         return cls(altered, left + rough + uncertain + unjudged, _agreement(result), "; ".join(parts))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from torch import nn
 
 from netpurify.cli.screen import Bar, clock, note
+from netpurify.cli.tables import named
 from netpurify.network import Layer
 
 _KINDS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -26,7 +27,7 @@ class LayerBar:
         self._names: list[str] = []
         if not quiet:
             weights = sum(self._sizes.values())
-            size = f"{len(self._sizes)} layers, {weights:,} weights, {inputs} clean inputs"
+            size = f"layers: {len(self._sizes)}, weights: {weights:,}, clean inputs: {inputs}"
             note(f"{size}; netpurify check says what to expect")
 
     def __enter__(self) -> "LayerBar":
@@ -47,5 +48,5 @@ class LayerBar:
         everything = finished if done == total else sum(self._sizes.values())
         spent = time.monotonic() - self._begun
         left = f", {clock(spent * (everything - finished) / finished)} left" if finished and done < total else ""
-        now = f", now {name}" if done < total else f" in {spent:.1f} s"
+        now = f", now {named(name)}" if done < total else f" in {spent:.1f} s"
         self._bar.to(finished, everything or 1, f"{done} of {total} layers{now}{left}")

@@ -47,7 +47,7 @@ def show_skipped(skipped: tuple[Skipped, ...]) -> None:
 def show_recheck(found: Recheck) -> None:
     """One line for each layer of a proof."""
     rows = [
-        (layer.name, str(layer.units), str(layer.certified), str(layer.recovered), f"{layer.largest_gap:.1e}",
+        (named(layer.name), str(layer.units), str(layer.certified), str(layer.recovered), f"{layer.largest_gap:.1e}",
          str(layer.unexplained))
         for layer in found.layers
     ]  # fmt: skip
@@ -56,9 +56,14 @@ def show_recheck(found: Recheck) -> None:
     show_table("", columns, rows, numbers=(1, 2, 3, 4, 5))
 
 
+def named(layer: str) -> str:
+    """The name of a layer; a network that is one layer has none."""
+    return layer or "(network)"
+
+
 def _planned(layer: LayerPlan) -> tuple[str, ...]:
     return (
-        layer.name, layer.kind, str(layer.units), str(layer.fan_in), str(layer.live), str(layer.rank),
+        named(layer.name), layer.kind, str(layer.units), str(layer.fan_in), str(layer.live), str(layer.rank),
         f"{layer.ratio:.2f}", f"{100 * layer.unit_tolerance:.0f} %", f"{100 * layer.layer_tolerance:.0f} %",
         "yes" if layer.repairable else "no", f"{layer.seconds:.1f}",
     )  # fmt: skip
@@ -66,7 +71,8 @@ def _planned(layer: LayerPlan) -> tuple[str, ...]:
 
 def _purified(layer: LayerRecord, grades: list[Grade]) -> tuple[str, ...]:
     return (
-        layer.name, str(layer.units), str(layer.fan_in), str(layer.rank), *(str(layer.count(it)) for it in grades),
+        named(layer.name), str(layer.units), str(layer.fan_in), str(layer.rank),
+        *(str(layer.count(grade)) for grade in grades),
         f"{len(layer.altered):,}", f"{layer.changed:,}", f"{layer.decay:.4g}", _middle(layer.noise_floor),
         _middle(layer.error_scale), f"{layer.seconds:.1f}",
     )  # fmt: skip
@@ -80,4 +86,4 @@ def _middle(values: NDArray[np.float64]) -> str:
 def _show_reasons(rows: list[tuple[str, str, str]], title: str) -> None:
     if rows:
         show_line("")
-        show_table("", (title, "kind", "why"), rows)
+        show_table("", (title, "kind", "why"), [(named(name), kind, why) for name, kind, why in rows])

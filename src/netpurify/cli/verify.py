@@ -4,20 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from torch import Tensor
 
 from netpurify import checkpoint, network
 from netpurify.cli import options
+from netpurify.cli.coverage import State, changed_only, uncovered
 from netpurify.cli.factory import find_factory
 from netpurify.cli.screen import complain, show_line, show_table
 from netpurify.cli.sources import choose_initial
-from netpurify.cli.tables import show_recheck
-from netpurify.errors import InputError
+from netpurify.cli.tables import named, show_recheck
 from netpurify.network import ProofFile, Seeded
-
-State = Mapping[str, Tensor]
 
 
 def verify(
@@ -51,7 +48,7 @@ def verify(
     for problem in problems:
         complain(problem)
     show_line(
-        "not sound" if problems else "sound: every fit is a proven minimum, and every changed weight follows from it"
+        "not sound" if problems else "sound: every fit is a proven minimum, every changed weight follows from one"
     )
     raise typer.Exit(1 if problems else 0)
 
@@ -84,37 +81,19 @@ def _recheck(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None],
     if not quiet:
         show_recheck(found)
     problems = [
-        f"{layer.name}: {layer.units - layer.certified} of {layer.units} fits are no proven minimum; "
-        f"{layer.unexplained} weights do not follow from the fits"
+        f"{named(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; "
+        f"weights that do not follow from the fits: {layer.unexplained}"
         for layer in found.layers
         if layer.certified < layer.units or layer.unexplained
     ]
-    loose = unproven(claimed, before, initial, after)
-    problems += [
-        f"{name}: {count} weights were changed, and the proof says nothing of them" for name, count in loose.items()
+    if claimed.policy == "recover":
+        cut = changed_only(claimed.proofs, before, after)
+        problems += [
+            f"{named(layer.name)}: units that were changed without surplus evidence: {layer.units - layer.recovered}"
+            for layer in network.recheck(cut, claimed.decays, before, initial, after, claimed.policy).layers
+            if layer.recovered < layer.units
+        ]
+    loose = uncovered(claimed.proofs, before, initial, after)
+    return problems + [
+        f"{name}: changed weights of which the proof is silent: {count}" for name, count in loose.items()
     ]
-    return problems
-
-
-def unproven(claimed: ProofFile, before: State, initial: State | None, after: State) -> dict[str, int]:
-    """Changed weights of units that have no proof, by tensor; weights set back to the initial ones do not count."""
-    if before.keys() != after.keys():
-        raise InputError("contaminated and purified weights must have the same names; they are of different networks")
-    units: dict[str, set[int]] = {}
-    for proof in claimed.proofs:
-        units.setdefault(proof.layer, set()).update(proof.units.tolist())
-    found = {}
-    for name, old in before.items():
-        layer, _, part = name.rpartition(".")
-        new = after[name]
-        changed = (
-            ~((new == old) | (new.isnan() & old.isnan())) if new.shape == old.shape else torch.ones_like(old).bool()
-        )
-        if initial is not None and name in initial and initial[name].shape == new.shape:
-            changed &= new != initial[name]
-        if part in ("weight", "bias") and changed.dim():
-            covered = [unit for unit in units.get(layer, ()) if unit < changed.shape[0]]
-            changed[covered] = False
-        if changed.any():
-            found[name] = int(changed.sum())
-    return found
