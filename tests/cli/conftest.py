@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -112,13 +113,15 @@ def common():
 
 @pytest.fixture
 def reports(monkeypatch):
-    """Stand-ins for the pages of a purification."""
+    """Pages and records of a purification, or stand-ins where the package has none."""
     functions = {
         "purification": ("page", lambda result, **more: f"<p>{len(result.altered)} {more['command']}</p>"),
         "record": ("record", lambda result: {"policy": result.policy, "gap": float("nan")}),
         "sarif": ("sarif", lambda result, *, file: {"policy": result.policy, "file": file}),
     }
     for name, (function, content) in functions.items():
+        if find_spec(f"netpurify.report.{name}") is not None:
+            continue
         module = ModuleType(f"netpurify.report.{name}")
         monkeypatch.setattr(module, function, content, raising=False)
         monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -119,8 +119,8 @@ def test_reports_are_asked_by_name(run, files, common):
     targets = ["--report", files / "a.html", "--json", files / "a.json", "--sarif", files / "a.sarif"]
     assert purified(run, common, files, *targets).code == 1
     assert "netpurify purify contaminated.safetensors" in (files / "a.html").read_text()
-    assert json.loads((files / "a.json").read_text()) == {"policy": "recover", "gap": None}
-    assert json.loads((files / "a.sarif").read_text())["file"] == "contaminated.safetensors"
+    assert json.loads((files / "a.json").read_text())["policy"] == "recover"
+    assert '"contaminated.safetensors"' in json.dumps(json.loads((files / "a.sarif").read_text()))
     done = purified(run, common, files, "--json", "-", "--force")
     assert json.loads(done.out)["policy"] == "recover"
 

@@ -67,7 +67,8 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     if path == SCREEN:
         show_json(value)
     else:
-        write_text(path, json.dumps(finite(value), indent=2, allow_nan=False) + "\n")
+        # Without indents: a record may list millions of weights, and only the compact form is encoded fast.
+        write_text(path, json.dumps(finite(value), allow_nan=False) + "\n")
 
 
 def _same(path: Path, other: Path) -> bool:

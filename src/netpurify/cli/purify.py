@@ -86,8 +86,9 @@ def purify(
     _require_layers(result)
     origin = {"factory": factory, "factory_args": factory_args, "initial_seed": initial_seed}
     checkpoint.save_weights(_state(result), out, metadata={"netpurify": json.dumps(result.provenance | origin)})
-    _write_proof(result, proof)
-    _write_reports(result, weights, page=page, record=record, sarif=sarif)
+    proof = _write_proof(result, proof)
+    named = {"contaminated": weights, "initial": initial, "data": data, "purified": out, "proof": proof}
+    _write_reports(result, named, page=page, record=record, sarif=sarif)
     findings = Findings.of(result)
     if record != SCREEN:
         if not quiet:
@@ -95,7 +96,7 @@ def purify(
             show_altered(result.altered, show)
             show_line(findings.agreement)
         show_line(findings.verdict)
-        show_line(f"weights: {out}")
+        show_line(f"written: {', '.join(str(path) for path in (out, proof, page, record, sarif) if path is not None)}")
     raise typer.Exit(findings.code)
 
 
@@ -120,17 +121,18 @@ def _state(result: Purification) -> dict[str, Tensor]:
     return {name: value for name, value in result.model.state_dict().items() if isinstance(value, Tensor)}
 
 
-def _write_proof(result: Purification, path: Path | None) -> None:
-    if path is None:
-        return
-    if any(layer.proofs for layer in result.layers):
-        network.save_proof(result, path)
-    else:
+def _write_proof(result: Purification, path: Path | None) -> Path | None:
+    """Where the proof is; nowhere if there is nothing to prove."""
+    if path is not None and not any(layer.proofs for layer in result.layers):
         note(f"{path} was not written: no unit was fitted, so there is nothing to prove")
+        return None
+    if path is not None:
+        network.save_proof(result, path)
+    return path
 
 
 def _write_reports(
-    result: Purification, weights: Path, *, page: Path | None, record: Path | None, sarif: Path | None
+    result: Purification, named: dict[str, Path | None], *, page: Path | None, record: Path | None, sarif: Path | None
 ) -> None:
     if record is not None:
         from netpurify.report.record import record as as_record
@@ -139,8 +141,9 @@ def _write_reports(
     if sarif is not None:
         from netpurify.report.sarif import sarif as as_sarif
 
-        write_json(sarif, as_sarif(result, file=weights.as_posix()))
+        write_json(sarif, as_sarif(result, file=str(named["contaminated"])))
     if page is not None:
         from netpurify.report.purification import page as as_page
 
-        write_text(page, as_page(result, command=shlex.join(["netpurify", *sys.argv[1:]])))
+        files = {name: path.as_posix() for name, path in named.items() if path is not None}
+        write_text(page, as_page(result, command=shlex.join(["netpurify", *sys.argv[1:]]), files=files))

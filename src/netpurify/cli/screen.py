@@ -103,7 +103,7 @@ def clock(seconds: float) -> str:
 
 def note(message: str) -> None:
     """A line about progress, on standard error."""
-    Console(stderr=True, highlight=False, markup=False).print(message, style="dim")
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(message, style="dim")
 
 
 def complain(message: str) -> None:
