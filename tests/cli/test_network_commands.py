@@ -89,6 +89,26 @@ def test_project_without_initial_weights(run, files, common):
     assert "units projected: 43" in done.out
 
 
+@pytest.mark.parametrize("start", [(), ("--initial", "initial.safetensors")])
+def test_proof_of_a_projection(run, files, common, start):
+    options = ["--policy", "project", "--rank", "6", *start, "--proof", files / "proof.safetensors"]
+    done = run("purify", "contaminated.safetensors", *common, *options, "-o", files / "out.safetensors")
+    assert done.code == 0, done.err
+    found = run("verify", files / "proof.safetensors", "--contaminated", "contaminated.safetensors", "--purified",
+                files / "out.safetensors", *start)  # fmt: skip
+    assert found.code == 0, found.err
+
+
+def test_interrupt_is_no_finding_and_writes_nothing(run, files, common, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("netpurify.network.purify", interrupted)
+    done = purified(run, common, files)
+    assert done.code == 130
+    assert not list(files.iterdir())
+
+
 def test_units_without_evidence_are_findings(run, files, common):
     np.save(files / "many.npy", np.random.default_rng(0).standard_normal((200, 60), np.float32))
     done = run("purify", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",

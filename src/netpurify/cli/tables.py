@@ -9,20 +9,23 @@ from netpurify.network import Altered, Grade, LayerPlan, LayerRecord, Plan, Puri
 
 def show_plan(plan: Plan) -> None:
     """One line for each layer, then what is left alone and why."""
-    columns = ("layer", "kind", "units", "fan-in", "live", "rank", "ratio", "one unit", "whole layer", "repairable",
-               "seconds")  # fmt: skip
+    columns = ("layer", "kind", "units", "fan-in", "live", "rank", "ratio", "unit tolerates", "layer tolerates",
+               "repairable", "seconds")  # fmt: skip
     show_table("", columns, [_planned(layer) for layer in plan.layers], numbers=(2, 3, 4, 5, 6, 7, 8, 10))
     _show_reasons([(layer.name, layer.kind, layer.reason) for layer in plan.layers], "on what it depends")
     show_skipped(plan.skipped)
 
 
 def show_layers(result: Purification) -> None:
-    """One line for each layer, why units were left alone, what was skipped, the first altered weights."""
-    grades = [Grade.PROJECTED, Grade.LEFT_ALONE] if result.policy == "project" else list(Grade)[:3]
-    columns = ("layer", "units", "fan-in", "rank", *(grade.label for grade in grades), "altered", "changed", "decay",
-               "noise floor", "error scale", "seconds")  # fmt: skip
+    """One line for each layer, why units were left alone, what was not examined."""
+    project = result.policy == "project"
+    grades = [Grade.PROJECTED, Grade.LEFT_ALONE] if project else [Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE]
+    columns = ("layer", "units", "fan-in", "rank", *(it.label for it in grades), "changed" if project else "altered",
+               "decay", "noise floor", "seconds", "error scale")  # fmt: skip
     rows = [_purified(layer, grades) for layer in result.layers]
-    show_table("", columns, rows, numbers=tuple(range(1, len(columns))))
+    if all(row[-1] == "-" for row in rows):  # every fit is exact
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    show_table("", columns, rows, numbers=range(1, len(columns)))
     _show_reasons([(layer.name, layer.kind, layer.reason) for layer in result.layers if layer.reason], "left alone")
     show_skipped(result.skipped)
 
@@ -73,8 +76,8 @@ def _purified(layer: LayerRecord, grades: list[Grade]) -> tuple[str, ...]:
     return (
         named(layer.name), str(layer.units), str(layer.fan_in), str(layer.rank),
         *(str(layer.count(grade)) for grade in grades),
-        f"{len(layer.altered):,}", f"{layer.changed:,}", f"{layer.decay:.4g}", _middle(layer.noise_floor),
-        _middle(layer.error_scale), f"{layer.seconds:.1f}",
+        f"{layer.changed if Grade.PROJECTED in grades else len(layer.altered):,}", f"{layer.decay:.4g}",
+        _middle(layer.noise_floor), f"{layer.seconds:.1f}", _middle(layer.error_scale),
     )  # fmt: skip
 
 
