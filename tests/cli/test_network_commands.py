@@ -108,6 +108,15 @@ def test_units_without_evidence_are_findings(run, files, common):
     assert "the clean inputs span every direction" in done.out
 
 
+def test_weights_that_stay_broken_are_a_finding(run, files, common):
+    state = checkpoint.load_weights("trained.safetensors")
+    state["2.weight"] = torch.full_like(state["2.weight"], float("nan"))
+    checkpoint.save_weights(state, files / "nan.safetensors")
+    done = purified(run, common, files, "--layer", "0", weights=files / "nan.safetensors")
+    assert done.code == 1
+    assert "weights that are not finite: 120" in done.out
+
+
 def test_weights_keep_the_dtype_of_their_file(run, files, common):
     wide = {name: value.double() for name, value in checkpoint.load_weights("contaminated.safetensors").items()}
     checkpoint.save_weights(wide, files / "wide.safetensors")
@@ -185,7 +194,7 @@ def test_contaminate_and_diff_agree(run, files):
     assert record["result"] == checkpoint.digest(after)
     done = run("diff", "trained.safetensors", files / "hit.safetensors")
     assert done.code == 1
-    assert f"different: {len(places)} weights in 1 of 4 tensors" in done.out
+    assert f"different: {len(places)} of the weights that both have, in 1 of 4 tensors" in done.out
     told = json.loads(run("diff", "trained.safetensors", files / "hit.safetensors", "--json", "-").out)
     assert told["tensors"][0]["changed"] == len(places)
     assert told["same"] is False

@@ -66,6 +66,6 @@ def _verdict(found: Difference) -> str:
     weights = sum(tensor.changed for tensor in found.tensors)
     alone = len(found.only_first) + len(found.only_second)
     return (
-        f"different: {weights:,} weights in {len(found.tensors)} of {found.compared} tensors that both have; "
-        f"{alone} tensors in one file only"
+        f"different: {weights:,} of the weights that both have, in {len(found.tensors)} of {found.compared} tensors; "
+        f"tensors in one file only: {alone}"
     )

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from netpurify.network import Grade, Purification
 
 
@@ -12,7 +14,8 @@ class Findings:
 
     Attributes:
         altered: Weights that were called altered and replaced.
-        doubtful: Units without enough evidence: left alone, approximate, or without a certificate.
+        doubtful: Units without enough evidence (left alone, approximate, or without a certificate), and weights that
+            were not judged or are NaN or infinite in the purified network.
         agreement: How the outputs on clean inputs changed.
         verdict: All of it in one line.
     """
@@ -38,6 +41,9 @@ class Findings:
                 int((~it.certificate.certified).sum()) for it in result.layers if it.certificate is not None
             )
         unjudged = sum(layer.unjudged for layer in result.layers)
+        broken = sum(
+            int((~value.isfinite()).sum()) for value in result.model.state_dict().values() if isinstance(value, Tensor)
+        )
         counts = {
             "altered weights": altered,
             "units projected": result.count(Grade.PROJECTED),
@@ -45,11 +51,12 @@ class Findings:
             "units left alone for want of evidence": left,
             "fits without a certificate": uncertain,
             "weights in doubt, left as they were": unjudged,
+            "weights that are not finite": broken,
         }
         parts = [f"{name}: {count:,}" for name, count in counts.items() if count]
         parts = parts or ["no altered weight found; every bit is as it was"]
         parts += [f"parts not examined: {len(result.skipped)}"] if result.skipped else []
-        return cls(altered, left + rough + uncertain + unjudged, _agreement(result), "; ".join(parts))
+        return cls(altered, left + rough + uncertain + unjudged + broken, _agreement(result), "; ".join(parts))
 
 
 def _agreement(result: Purification) -> str:

@@ -1,6 +1,7 @@
 """``netpurify purify``: the purified network as a file, what was altered, and a proof."""
 
 import json
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ def purify(
     rank: Annotated[
         str | None, typer.Option(metavar="N", help="For project: directions to keep, or their share of energy.")
     ] = None,
-    noise_floor: Annotated[float | None, typer.Option(help="Residuals up to this are rounding.")] = None,
+    noise_floor: Annotated[float | None, typer.Option(min=0.0, help="Residuals up to this are rounding.")] = None,
     decay: Annotated[float | None, typer.Option(help="Factor that weight decay left; else it is estimated.")] = None,
     layers: options.Layers = None,
     size: options.Size = None,
@@ -72,6 +73,9 @@ def purify(
     )
     if jobs is not None and engine is None:
         raise InputError("--jobs is an option of --engine; without an engine all cores work; give --engine processes")
+    for option, value in (("--noise-floor", noise_floor), ("--decay", decay)):
+        if value is not None and not math.isfinite(value):
+            raise InputError(f"{option} must be a finite number; got {value}; leave it out to have it estimated")
     check_outputs([out, proof, page, record, sarif], inputs=[weights, initial, data])
     for path in (out, proof):
         check_new(path, force=force)
