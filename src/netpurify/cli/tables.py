@@ -26,7 +26,7 @@ def show_layers(result: Purification) -> None:
     if all(row[-1] == "-" for row in rows):  # every fit is exact
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     show_table("", columns, rows, numbers=range(1, len(columns)))
-    _show_reasons([(layer.name, layer.kind, layer.reason) for layer in result.layers if layer.reason], "left alone")
+    _show_reasons([(layer.name, layer.kind, layer.reason) for layer in result.layers if layer.reason], "without proof")
     show_skipped(result.skipped)
 
 
