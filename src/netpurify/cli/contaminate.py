@@ -10,8 +10,9 @@ from netpurify import checkpoint
 from netpurify.cli import options
 from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
-from netpurify.contaminate import LAWS, Contaminated, law_named
+from netpurify.contaminate import Contaminated, law_named
 from netpurify.contaminate import contaminate as alter
+from netpurify.contaminate.named import LAWS
 from netpurify.errors import InputError
 
 _SCHEMA = 1

@@ -29,11 +29,10 @@ from netpurify.contaminate.laws import (
     Uniform,
     Zero,
 )
-from netpurify.contaminate.named import LAWS, law_named
+from netpurify.contaminate.named import law_named
 from netpurify.contaminate.trigger import Pixels, Trigger, first_pixels
 
 __all__ = [
-    "LAWS",
     "BitFlip",
     "Cauchy",
     "Constant",
