@@ -2,9 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -109,19 +107,3 @@ def files(made, tmp_path, monkeypatch):
 @pytest.fixture
 def common():
     return ["--factory", "small_networks:build", "--data", "inputs.npy"]
-
-
-@pytest.fixture
-def reports(monkeypatch):
-    """Pages and records of a purification, or stand-ins where the package has none."""
-    functions = {
-        "purification": ("page", lambda result, **more: f"<p>{len(result.altered)} {more['command']}</p>"),
-        "record": ("record", lambda result: {"policy": result.policy, "gap": float("nan")}),
-        "sarif": ("sarif", lambda result, *, file: {"policy": result.policy, "file": file}),
-    }
-    for name, (function, content) in functions.items():
-        if find_spec(f"netpurify.report.{name}") is not None:
-            continue
-        module = ModuleType(f"netpurify.report.{name}")
-        monkeypatch.setattr(module, function, content, raising=False)
-        monkeypatch.setitem(sys.modules, module.__name__, module)

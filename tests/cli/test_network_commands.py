@@ -133,7 +133,6 @@ def test_inputs_are_normalised(run, files, common):
     assert "left alone" not in done.out.splitlines()[-2]
 
 
-@pytest.mark.usefixtures("reports")
 def test_reports_are_asked_by_name(run, files, common):
     targets = ["--report", files / "a.html", "--json", files / "a.json", "--sarif", files / "a.sarif"]
     assert purified(run, common, files, *targets).code == 1

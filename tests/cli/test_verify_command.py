@@ -1,6 +1,7 @@
 """A proof is checked without trust in who made it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -74,8 +75,7 @@ def test_verify_sees_weights_that_the_proof_is_silent_about(run, proven):
     retell(proven, keep=0)
     done = verified(run, proven)
     assert done.code == 1
-    assert "0.weight" in done.message
-    assert "changed weights of which the proof is silent" in done.message
+    assert re.search(r"0: fits that are no proven minimum: 0; .*; changed without proof: [1-9]", done.message)
 
 
 def test_verify_sees_a_weight_planted_in_the_purified_file(run, proven):
@@ -103,7 +103,7 @@ def test_verify_sees_changes_under_a_proof_without_evidence(run, proven):
     retell(proven, tensors=forged, digests={"purified": checkpoint.digest(state)})
     done = verified(run, proven)
     assert done.code == 1
-    assert "2: units that were changed without surplus evidence: 3" in done.message
+    assert re.search(r"2: .*; changed without proof: 122", done.message)
 
 
 def test_frozen_layer_needs_no_proof(run, files, common):

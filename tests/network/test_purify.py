@@ -254,8 +254,20 @@ def test_forged_dual_and_foreign_weights_are_convicted(head, result):
     purified = result.model.state_dict()
     found = recheck([forged], {"0": 1.0}, dirty.state_dict(), initial.state_dict(), purified, "recover")
     assert found.layers[0].certified == 0
+    foreign = {"0.weight": torch.ones(4, 3)}
     with pytest.raises(InputError, match="fan-in of 513"):
-        recheck([proof], {"0": 1.0}, {"0.weight": torch.ones(4, 3)}, None, purified, "recover")
+        recheck([proof], {"0": 1.0}, foreign, None, foreign, "recover")
+    with pytest.raises(InputError, match="same names and shapes"):
+        recheck([proof], {"0": 1.0}, foreign, None, purified, "recover")
+
+
+def test_change_without_a_proof_is_seen(head, result):
+    _, initial, _, dirty, _ = head
+    purified = result.model.state_dict()
+    found = recheck([], {}, dirty.state_dict(), initial.state_dict(), purified, "recover")
+    assert found.layers[0].unproven == len(result.altered)
+    assert not found.sound
+    assert recheck([], {}, purified, initial.state_dict(), purified, "recover").sound
 
 
 def test_progress_names_every_layer(head):

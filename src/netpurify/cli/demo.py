@@ -8,7 +8,7 @@ import numpy as np
 import typer
 from torch import nn
 
-from netpurify import checkpoint
+from netpurify import checkpoint, report
 from netpurify.cli.outputs import write_text
 from netpurify.cli.screen import note, show_line, show_table
 from netpurify.cli.tables import show_layers
@@ -91,8 +91,6 @@ def _make(folder: Path) -> None:
 
 
 def _save(story: stories.Recovery, folder: Path) -> None:
-    from netpurify.report.purification import page
-
     networks: dict[str, nn.Module] = {
         "initial": story.initial, "contaminated": story.contaminated, "purified": story.result.model,
     }  # fmt: skip
@@ -101,7 +99,9 @@ def _save(story: stories.Recovery, folder: Path) -> None:
     save_proof(story.result, folder / "proof.safetensors")
     np.save(folder / "inputs.npy", story.inputs.numpy())
     files = {name: f"{name}.safetensors" for name in networks} | {"data": "inputs.npy"}
-    text = page(story.result, title="A fifth of the weights altered", command=_command(folder), files=files)
+    text = report.purification.page(
+        story.result, title="A fifth of the weights altered", command=_command(folder), files=files
+    )
     write_text(folder / "report.html", text)
 
 

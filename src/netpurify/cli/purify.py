@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from netpurify import checkpoint, network
+from netpurify import checkpoint, network, report
 from netpurify.cli import options
 from netpurify.cli.factory import find_factory
 from netpurify.cli.findings import Findings
@@ -139,15 +139,11 @@ def _write_reports(
     result: Purification, named: dict[str, Path | None], *, page: Path | None, record: Path | None, sarif: Path | None
 ) -> None:
     if record is not None:
-        from netpurify.report.record import record as as_record
-
-        write_json(record, as_record(result))
+        write_json(record, report.record(result))
     if sarif is not None:
-        from netpurify.report.sarif import sarif as as_sarif
-
-        write_json(sarif, as_sarif(result, file=str(named["contaminated"])))
+        write_json(sarif, report.sarif(result, file=str(named["contaminated"])))
     if page is not None:
-        from netpurify.report.purification import page as as_page
-
         files = {name: path.as_posix() for name, path in named.items() if path is not None}
-        write_text(page, as_page(result, command=shlex.join(["netpurify", *sys.argv[1:]]), files=files))
+        write_text(
+            page, report.purification.page(result, command=shlex.join(["netpurify", *sys.argv[1:]]), files=files)
+        )

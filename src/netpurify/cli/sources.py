@@ -4,7 +4,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from netpurify import checkpoint
+from netpurify import checkpoint, data
 from netpurify.cli.factory import Build, fill
 from netpurify.errors import InputError
 from netpurify.network import Seeded
@@ -68,12 +68,10 @@ def read_inputs(
         InputError: An option does not fit.
         DataError: The file or folder cannot be read.
     """
-    from netpurify.data import files
-
-    inputs = files.load_inputs(path, size=_size(size), channels=channels, limit=limit)
+    inputs = data.load_inputs(path, size=_size(size), channels=channels, limit=limit)
     if mean is None and std is None:
         return inputs
-    return files.normalise(inputs, _numbers("--mean", mean or "0"), _numbers("--std", std or "1"))
+    return data.normalise(inputs, _numbers("--mean", mean or "0"), _numbers("--std", std or "1"))
 
 
 def _size(text: str | None) -> tuple[int, int] | None:

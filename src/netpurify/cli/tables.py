@@ -51,12 +51,20 @@ def show_recheck(found: Recheck) -> None:
     """One line for each layer of a proof."""
     rows = [
         (named(layer.name), str(layer.units), str(layer.certified), str(layer.recovered), f"{layer.largest_gap:.1e}",
-         str(layer.unexplained))
+         str(layer.unexplained), str(layer.unproven))
         for layer in found.layers
     ]  # fmt: skip
     show_line("")
-    columns = ("layer", "units", "certified", "with surplus", "largest gap", "unexplained weights")
-    show_table("", columns, rows, numbers=(1, 2, 3, 4, 5))
+    columns = (
+        "layer",
+        "units",
+        "certified",
+        "with surplus",
+        "largest gap",
+        "unexplained weights",
+        "changed without proof",
+    )
+    show_table("", columns, rows, numbers=(1, 2, 3, 4, 5, 6))
 
 
 def named(layer: str) -> str:

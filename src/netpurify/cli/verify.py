@@ -9,7 +9,6 @@ from torch import Tensor
 
 from netpurify import checkpoint, network
 from netpurify.cli import options
-from netpurify.cli.coverage import State, changed_only, uncovered
 from netpurify.cli.factory import find_factory
 from netpurify.cli.screen import complain, show_line, show_table
 from netpurify.cli.sources import choose_initial
@@ -61,7 +60,7 @@ def _read(initial: Path | Seeded | None) -> dict[str, Tensor] | None:
     return checkpoint.load_weights(initial)
 
 
-def _compare_digests(claimed: ProofFile, states: Mapping[str, State | None], *, quiet: bool) -> list[str]:
+def _compare_digests(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None], *, quiet: bool) -> list[str]:
     rows, problems = [], []
     for role, state in states.items():
         found, wanted = None if state is None else checkpoint.digest(state), claimed.digests[role]
@@ -80,20 +79,9 @@ def _recheck(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None],
     found = network.recheck(claimed.proofs, claimed.decays, before, initial, after, claimed.policy)
     if not quiet:
         show_recheck(found)
-    problems = [
-        f"{named(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; "
-        f"weights that do not follow from the fits: {layer.unexplained}"
+    return [
+        f"{named(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; weights that do not "
+        f"follow from the fits: {layer.unexplained}; changed without proof: {layer.unproven}"
         for layer in found.layers
-        if layer.certified < layer.units or layer.unexplained
-    ]
-    if claimed.policy == "recover":
-        cut = changed_only(claimed.proofs, before, after)
-        problems += [
-            f"{named(layer.name)}: units that were changed without surplus evidence: {layer.units - layer.recovered}"
-            for layer in network.recheck(cut, claimed.decays, before, initial, after, claimed.policy).layers
-            if layer.recovered < layer.units
-        ]
-    loose = uncovered(claimed.proofs, before, initial, after)
-    return problems + [
-        f"{name}: changed weights of which the proof is silent: {count}" for name, count in loose.items()
+        if layer.certified < layer.units or layer.unexplained or layer.unproven
     ]

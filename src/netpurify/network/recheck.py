@@ -16,6 +16,8 @@ from netpurify.network.layers import to_matrix
 from netpurify.network.records import Proof
 from netpurify.network.recover import Weights
 
+State = Mapping[str, Tensor]
+
 
 @dataclass(frozen=True, slots=True)
 class LayerCheck:
@@ -27,7 +29,10 @@ class LayerCheck:
         certified: Units whose fit is a proven minimum.
         recovered: Units with surplus evidence besides.
         largest_gap: Largest duality gap, relative to the objective.
-        unexplained: Purified weights that are neither the contaminated ones nor what the fit says.
+        unexplained: Weights of recovered (or projected) units that are neither the contaminated ones nor what the fit
+            says.
+        unproven: Weights that were changed although no proof speaks of their unit, or one without surplus evidence:
+            approximate repairs, or forged ones.
     """
 
     name: str
@@ -36,6 +41,7 @@ class LayerCheck:
     recovered: int
     largest_gap: float
     unexplained: int
+    unproven: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,18 @@ class Recheck:
 
     @property
     def sound(self) -> bool:
-        """Whether every fit is a proven minimum and every weight follows from it."""
-        return all(layer.certified == layer.units and not layer.unexplained for layer in self.layers)
+        """Whether every fit is a proven minimum, and every weight that was changed follows from one."""
+        return all(
+            layer.certified == layer.units and not layer.unexplained and not layer.unproven for layer in self.layers
+        )
 
 
 def recheck(
     proofs: Sequence[Proof],
     decays: Mapping[str, float],
-    contaminated: Mapping[str, Tensor],
-    initial: Mapping[str, Tensor] | None,
-    purified: Mapping[str, Tensor],
+    contaminated: State,
+    initial: State | None,
+    purified: State,
     policy: str,
 ) -> Recheck:
     """Check what the proofs claim.
@@ -65,22 +73,62 @@ def recheck(
     Raises:
         InputError: A tensor is missing or has another shape than its proof.
     """
+    _check_names(contaminated, purified)
     found: dict[str, list[LayerCheck]] = {}
+    proven: dict[str, set[int]] = {}
     for proof in proofs:
-        found.setdefault(proof.layer, []).append(
-            _check(proof, decays[proof.layer], contaminated, initial, purified, policy)
-        )
+        check, good = _check(proof, decays[proof.layer], contaminated, initial, purified, policy)
+        found.setdefault(proof.layer, []).append(check)
+        proven.setdefault(proof.layer, set()).update(good.tolist())
+    for name in dict.fromkeys(tensor.rpartition(".")[0] for tensor in contaminated):
+        changed = _unproven(name, proven.get(name, set()), contaminated, initial, purified)
+        if changed:
+            found.setdefault(name, []).append(LayerCheck(name, 0, 0, 0, 0.0, 0, changed))
     return Recheck(tuple(_join(name, parts) for name, parts in found.items()))
+
+
+def _check_names(contaminated: State, purified: State) -> None:
+    shapes = [{name: value.shape for name, value in state.items()} for state in (contaminated, purified)]
+    if shapes[0] != shapes[1]:
+        raise InputError("the contaminated and the purified weights must have the same names and shapes")
+
+
+def _unproven(name: str, proven: set[int], before: State, initial: State | None, after: State) -> int:
+    """Changed weights of a module outside the units that are proven; a layer that was never trained needs no proof."""
+    prefix = f"{name}." if name else ""
+    tensors = [tensor for tensor in before if tensor.rpartition(".")[0] == name]
+    layer = [tensor for tensor in (f"{prefix}weight", f"{prefix}bias") if tensor in before]
+    if initial is not None and _set_back(layer, before, initial, after):
+        tensors = [tensor for tensor in tensors if tensor not in layer]
+    count = 0
+    for tensor in tensors:
+        changed = ~_same(before[tensor].detach().cpu().numpy(), after[tensor].detach().cpu().numpy())
+        if tensor in layer and changed.ndim:
+            changed[sorted(proven)] = False
+        count += int(changed.sum())
+    return count
+
+
+def _set_back(layer: Sequence[str], before: State, initial: State, after: State) -> bool:
+    """Whether a layer's few differences from the initial weights, and nothing else, were set back to them."""
+    if not layer or any(name not in initial or initial[name].shape != before[name].shape for name in layer):
+        return False
+    old, start, new = (
+        torch.cat([state[name].detach().reshape(before[name].shape[0], -1) for name in layer], dim=1).cpu().numpy()
+        for state in (before, initial, after)
+    )
+    altered = evidence.frozen((old == start).T)
+    return altered is not None and bool(_same(new, start).all())
 
 
 def _check(
     proof: Proof,
     decay: float,
-    contaminated: Mapping[str, Tensor],
-    initial: Mapping[str, Tensor] | None,
-    purified: Mapping[str, Tensor],
+    contaminated: State,
+    initial: State | None,
+    purified: State,
     policy: str,
-) -> LayerCheck:
+) -> tuple[LayerCheck, NDArray[np.int64]]:
     matrix, bias = _matrix(proof, contaminated, "contaminated weights")
     reference = torch.zeros_like(matrix) if initial is None else _matrix(proof, initial, "initial weights")[0]
     weights = Weights.of(matrix, reference.to(matrix), bias=bias)
@@ -99,14 +147,16 @@ def _check(
     if policy == "recover":
         # Units without evidence are outside of what the proof speaks of, and rows in doubt may keep what they had.
         follows = np.where(keeps, _same(after, before), follows | _same(after, before)) | ~good
-    return LayerCheck(
+    check = LayerCheck(
         name=proof.layer,
         units=units.size,
         certified=int(certificate.certified.sum()),
         recovered=int(good.sum()),
         largest_gap=float(certificate.relative_gap.max(initial=0.0)),
         unexplained=int((~follows).sum()),
+        unproven=0,
     )
+    return check, proof.units[good] if policy == "recover" else proof.units
 
 
 def _solution(proof: Proof, design: lad.Design) -> Solution:
@@ -125,7 +175,7 @@ def _solution(proof: Proof, design: lad.Design) -> Solution:
     )
 
 
-def _matrix(proof: Proof, state: Mapping[str, Tensor], what: str) -> tuple[Tensor, bool]:
+def _matrix(proof: Proof, state: State, what: str) -> tuple[Tensor, bool]:
     prefix = f"{proof.layer}." if proof.layer else ""
     weight, bias = state.get(f"{prefix}weight"), state.get(f"{prefix}bias")
     size = proof.columns.shape[0]
@@ -154,4 +204,5 @@ def _join(name: str, parts: Sequence[LayerCheck]) -> LayerCheck:
         recovered=sum(part.recovered for part in parts),
         largest_gap=max(part.largest_gap for part in parts),
         unexplained=sum(part.unexplained for part in parts),
+        unproven=sum(part.unproven for part in parts),
     )

@@ -84,7 +84,6 @@ def _layer(layer: LayerRecord) -> dict[str, Any]:
         "ratio": _number(layer.live / layer.rank) if layer.rank else None,
         "frozen": layer.frozen,
         "decay": _number(layer.decay),
-        "bias_decay": _number(layer.bias_decay),
         "tolerance": None if layer.frozen else _number(layer.tolerance),
         "altered": len(layer.altered),
         "share_altered": layer.share_altered,

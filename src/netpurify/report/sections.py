@@ -51,8 +51,7 @@ def _layer(layer: LayerRecord, grades: list[Grade], link: str | None, *, unjudge
     title = tag("a", name, href=f"#{link}") if link else tag("span", name)
     why = [tag("span", text, class_="why") for text in (_frozen(layer), layer.reason) if text]
     fitted = not layer.frozen
-    decays = number(layer.decay, 4) if layer.bias_decay == layer.decay else (
-        f"{number(layer.decay, 4)} (bias {number(layer.bias_decay, 4)})")  # fmt: skip
+    decays = number(layer.decay, 4)
     return [
         Html(join(title, *why)),
         layer.kind,
