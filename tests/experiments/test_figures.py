@@ -184,6 +184,9 @@ def verdicts(number, change=lambda row: row):
 
 
 def test_verdicts_of_the_full_run():
+    assert verdicts(4) == [Verdict.HOLDS, Verdict.LIMITS]
+    assert verdicts(5) == [Verdict.LIMITS, Verdict.LIMITS, Verdict.FAILS]
+    assert verdicts(6) == verdicts(7) == [Verdict.LIMITS, Verdict.LIMITS, Verdict.HOLDS]
     assert verdicts(8)[:3] == [Verdict.HOLDS, Verdict.LIMITS, Verdict.HOLDS]
     assert verdicts(9) == [Verdict.LIMITS, Verdict.HOLDS, Verdict.HOLDS]
     assert verdicts(10) == verdicts(11) == [Verdict.HOLDS, Verdict.HOLDS]
