@@ -61,7 +61,7 @@ def largest_error(a, b):
 
 def same_bits(a, b):
     pairs = [(value, b.state_dict()[name]) for name, value in a.state_dict().items()]
-    return all(torch.equal(one.view(torch.int32), other.view(torch.int32)) for one, other in pairs)
+    return all(torch.equal(*(it.reshape(-1).view(torch.uint8) for it in pair)) for pair in pairs)
 
 
 def positions(table):

@@ -79,11 +79,11 @@ def common_rows(
 def frozen(equal: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """Weights of a layer that was never trained but differ from the initial ones; ``None`` if it was trained.
 
-    A layer is frozen if most of its weights are, bit for bit, the initial ones. It is not if there are rows or units on
+    A layer is frozen if most of its weights are the initial ones. It is not if there are rows or units on
     which nearly all differ, more than chance makes: those were trained (rare inputs, a unit that was fine-tuned).
 
     Args:
-        equal: Which weights are the initial ones to the bit, [fan-in, units].
+        equal: Which weights are the initial ones up to rounding, [fan-in, units].
     """
     if equal.all():
         return np.zeros_like(equal)

@@ -14,7 +14,7 @@ from netpurify.lad.solution import Solution, Statistics
 from netpurify.network import evidence
 from netpurify.network.layers import to_matrix
 from netpurify.network.records import Proof
-from netpurify.network.recover import Weights
+from netpurify.network.recover import Weights, frozen
 
 State = Mapping[str, Tensor]
 
@@ -110,15 +110,17 @@ def _unproven(name: str, proven: set[int], before: State, initial: State | None,
 
 
 def _set_back(layer: Sequence[str], before: State, initial: State, after: State) -> bool:
-    """Whether a layer's few differences from the initial weights, and nothing else, were set back to them."""
+    """Whether a layer was never trained, and what differed from the initial weights, and nothing else, was set back."""
     if not layer or any(name not in initial or initial[name].shape != before[name].shape for name in layer):
         return False
+    bias = len(layer) > 1
     old, start, new = (
-        torch.cat([state[name].detach().reshape(before[name].shape[0], -1) for name in layer], dim=1).cpu().numpy()
+        to_matrix(state[layer[0]].detach(), state[layer[1]].detach() if bias else None, 1)
         for state in (before, initial, after)
     )
-    altered = evidence.frozen((old == start).T)
-    return altered is not None and bool(_same(new, start).all())
+    weights = Weights.of(old, start.to(old), bias=bias)
+    found = frozen(weights)
+    return found is not None and bool(_same(new.cpu().numpy(), found.matrix).all())
 
 
 def _check(

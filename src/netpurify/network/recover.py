@@ -148,9 +148,11 @@ class Weights:
 
 
 def frozen(weights: Weights) -> Outcome | None:
-    """Restore a layer that was never trained; ``None`` if it was."""
-    equal = weights.contaminated == weights.initial
-    altered = evidence.frozen(np.concatenate(list(equal), axis=1))
+    """Restore a layer that was never trained, beyond rounding; ``None`` if it was."""
+    floors = [weights.rounding(group) for group in range(weights.groups)]
+    with np.errstate(invalid="ignore"):
+        near = [np.abs(weights.difference(group, slice(None))) <= floor for group, floor in enumerate(floors)]
+    altered = evidence.frozen(np.concatenate(near, axis=1))
     if altered is None:
         return None
     found = Outcome(weights)
@@ -161,7 +163,7 @@ def frozen(weights: Weights) -> Outcome | None:
         sizes = np.abs(weights.difference(group, slice(None))[place])
         found.histogram += np.histogram(sizes[np.isfinite(sizes)], EDGES)[0]
     found.zeros = int(altered.size - altered.sum())
-    found.noise_floor[:] = 0.0
+    found.noise_floor[:] = np.concatenate(floors)
     return found
 
 
@@ -187,7 +189,7 @@ def recover(weights: Weights, spans: Sequence[Span], designs: Sequence[lad.Desig
         for group, design in enumerate(designs):
             if design is not None:
                 _exact(weights, group, design, floors[group], options, found, doubt=doubt, name=name)
-    _approximate(weights, spans, found)
+    _approximate(weights, spans, floors, found)
     return found
 
 
@@ -295,12 +297,12 @@ class _FarOut:
     values: Array
 
 
-def _approximate(weights: Weights, spans: Sequence[Span], found: Outcome) -> None:
+def _approximate(weights: Weights, spans: Sequence[Span], floors: Sequence[Array], found: Outcome) -> None:
     """What stands far out in the units that could not be recovered, over the whole layer."""
     left = found.grade.reshape(weights.groups, weights.units) != Grade.RECOVERED
     far: list[_FarOut] = []
     for group, span in enumerate(spans):
-        far += _far_out(weights, group, np.flatnonzero(left[group]), span, found)
+        far += _far_out(weights, group, np.flatnonzero(left[group]), span, floors[group], found)
     sizes = np.concatenate([np.zeros(0), *(part.sizes for part in far)])
     edge = evidence.border(sizes[np.isfinite(sizes)])
     for group in sorted({part.group for part in far}):
@@ -321,7 +323,9 @@ def _approximate(weights: Weights, spans: Sequence[Span], found: Outcome) -> Non
         grades[place.any(axis=0)] = Grade.APPROXIMATE
 
 
-def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, found: Outcome) -> Iterator[_FarOut]:
+def _far_out(
+    weights: Weights, group: int, units: NDArray[np.intp], span: Span, floor: Array, found: Outcome
+) -> Iterator[_FarOut]:
     if not units.size:
         return
     basis, live = span.strongest(min(_SOFT_RANK, span.fan_in // _SOFT_SHARE)), span.live()
@@ -329,11 +333,12 @@ def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, 
         part = units[start : start + BLOCK]
         difference = weights.difference(group, part, found.decay)
         fit = trimmed.fit(trimmed.Part(basis, difference, np.zeros_like(difference), live))
-        found.error_scale[group * weights.units + part] = fit.scale
+        scale = np.maximum(fit.scale, floor[part])  # rounding never stands out
+        found.error_scale[group * weights.units + part] = scale
         if not found.certificates:
             finite = np.abs(fit.residual[np.isfinite(fit.residual)])
             found.histogram += np.histogram(finite, EDGES)[0]
-        sizes = np.abs(fit.residual) / fit.scale
+        sizes = np.abs(fit.residual) / scale
         sizes[np.isnan(sizes)] = np.inf  # missing
         rows, columns = np.nonzero(sizes > evidence.FAR)
         values = weights.start(group, part, found.decay)[rows, columns] + fit.fitted[rows, columns]
