@@ -11,6 +11,7 @@ import copy
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +28,9 @@ COLUMNS = (
 
 def networks() -> Iterator[tuple[str, nn.Module, int]]:
     """Name, network, size of its images."""
-    import transformers as hf
+    import transformers
+
+    hf: Any = transformers  # its configs take more than their signatures say
 
     sizes = {"embedding_size": 64, "hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2]}
     yield "ResNet-18", hf.ResNetForImageClassification(hf.ResNetConfig(**sizes, layer_type="basic", num_labels=10)), 224

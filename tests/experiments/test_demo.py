@@ -16,7 +16,7 @@ def test_every_altered_weight_is_found_and_no_other(story):
     assert sum(int(mask.sum()) for mask in story.hit.values()) == len(story.result.altered) > 7000
     assert story.right
     assert story.largest_error < 1e-6
-    assert story.result.count(Grade.RECOVERED) == 103
+    assert story.result.count(Grade.RECOVERED) == 105
     assert story.result.verify().sound
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from netpurify import lad
 from netpurify.contaminate import BitFlip, Erase, Normal, SignFlip, Zero
 from netpurify.network import Grade, purify
 
@@ -122,6 +123,94 @@ def test_rare_inputs_that_training_saw_are_not_taken_for_tampering():
     assert networks.same_bits(result.model, network)
 
 
+def sparse(count, fan_in, lit, seed):
+    """Inputs of which each lights a few coordinates."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.zeros(count, fan_in)
+    places = torch.randint(0, fan_in, (count, lit), generator=generator)
+    return inputs.scatter_(1, places, torch.rand(count, lit, generator=generator) + 0.5)
+
+
+@pytest.mark.parametrize("clean", [sparse(20, 1000, 5, 0), sparse(30, 1000, 60, 1)], ids=["training's", "others"])
+@pytest.mark.parametrize("steps", [1, 100])
+def test_units_that_answer_few_rare_inputs_are_not_taken_for_frozen(steps, clean):
+    # Training changes some rows in some units only: neither whole rows nor whole units differ.
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(1000, 64), nn.ReLU(), nn.Linear(64, 4)))
+    with torch.no_grad():
+        network[0].bias -= 0.1
+    initial = copy.deepcopy(network)
+    networks.train(network, sparse(20, 1000, 5, 0), torch.arange(20) % 4, [network[0].weight], steps=steps, lr=0.5)
+    result = purify(network, clean, initial=initial)
+    assert networks.same_bits(result.model, network)
+
+
+@pytest.mark.parametrize("units", [1, 2, 3])
+def test_heads_of_few_units_keep_what_training_saw_and_clean_inputs_do_not(units):
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(1000, units)))
+    initial = copy.deepcopy(network)
+    squares = torch.optim.SGD(network.parameters(), lr=0.05)
+    for _ in range(100):
+        squares.zero_grad()
+        (network(sparse(20, 1000, 5, 0)) - 1.0).square().mean().backward()
+        squares.step()
+    result = purify(network, sparse(30, 1000, 60, 1), initial=initial)
+    assert networks.same_bits(result.model, network)
+    assert result.layers[0].unjudged
+
+
+@pytest.mark.parametrize("units", [2, 3, 8])
+@pytest.mark.parametrize("bias", [0.0, 0.1])
+def test_bias_with_a_learning_rate_of_its_own_is_not_judged(units, bias):
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(300, units)))
+    initial = copy.deepcopy(network)
+    inputs = networks.seeded(lambda: torch.randn(40, 300))
+    groups = [{"params": [network[0].weight]}, {"params": [network[0].bias], "lr": bias}]
+    networks.train(network, inputs, torch.arange(40) % units, groups)
+    result = purify(network, inputs, initial=initial)
+    assert networks.same_bits(result.model, network)
+    assert result.layers[0].unjudged == units
+
+
+def test_head_that_began_at_zero_and_has_features_that_never_light():
+    network = nn.Sequential(nn.Linear(512, 10))
+    with torch.no_grad():
+        network[0].weight.zero_()
+    initial = copy.deepcopy(network)
+    inputs = networks.seeded(lambda: torch.randn(60, 512)).relu()
+    inputs[:, :150] = 0.0
+    networks.train(network, inputs, torch.arange(60) % 10, network.parameters())
+    assert networks.same_bits(purify(network, inputs, initial=initial).model, network)
+    dirty, masks = networks.altered(network, BitFlip(30), 0.01)
+    result = purify(dirty, inputs, initial=initial)
+    assert networks.largest_error(result.model, network) < 2e-6
+    assert networks.positions(result.altered) == networks.truth(masks)
+
+
+def test_pruned_base_that_was_fine_tuned_under_its_mask():
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(200, 30), nn.ReLU(), nn.Linear(30, 5)))
+    mask = networks.seeded(lambda: torch.rand(30, 200) < 0.3)
+    network[0].weight.register_hook(lambda gradient: gradient * mask)
+    with torch.no_grad():
+        network[0].weight *= mask
+    initial = {name: value.clone() for name, value in network.state_dict().items()}
+    inputs = networks.seeded(lambda: torch.randn(300, 200))
+    networks.train(network, inputs, torch.arange(300) % 5, network.parameters())
+    assert networks.same_bits(purify(network, inputs, initial=initial).model, network)
+
+
+@pytest.mark.parametrize("optimiser", [torch.optim.SGD, torch.optim.Adam])
+def test_steps_that_mostly_round_to_nothing_are_training(optimiser):
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(300, 20), nn.ReLU(), nn.Linear(20, 5)))
+    initial = copy.deepcopy(network)
+    inputs = networks.seeded(lambda: torch.randn(400, 300))
+    steps = optimiser(network.parameters(), lr=1e-6 if optimiser is torch.optim.SGD else 2e-9)
+    for _ in range(20):
+        steps.zero_grad()
+        nn.functional.cross_entropy(network(inputs), torch.arange(400) % 5).backward()
+        steps.step()
+    assert networks.same_bits(purify(network, inputs, initial=initial).model, network)
+
+
 @pytest.mark.parametrize("bit", [30, 23])
 def test_bit_flips_in_a_layer_whose_inputs_span_everything(bit):
     network = networks.seeded(lambda: nn.Sequential(nn.Linear(60, 40), nn.Tanh(), nn.Linear(40, 5)))
@@ -156,6 +245,24 @@ def test_heavy_tails_of_training_are_not_alterations():
             network[0].weight += torch.from_numpy(0.01 * generator.standard_t(3, size=(200, 50))).float()
         result = purify(network, inputs, initial=initial)
         assert networks.same_bits(result.model, network)
+
+
+def test_one_weight_that_agrees_by_chance_is_no_evidence():
+    # The first ten units have an exact fit; of the others some show one zero more than a fit has for free.
+    by_chance = 0
+    for seed in range(6):
+        network = networks.seeded(lambda: nn.Sequential(nn.Linear(65, 200, bias=False)), seed=seed)
+        initial = copy.deepcopy(network)
+        inputs = networks.seeded(lambda: torch.randn(20, 65), seed=seed)
+        generator = torch.Generator().manual_seed(seed + 100)
+        with torch.no_grad():
+            network[0].weight[:10] += 0.01 * torch.randn(10, 20, generator=generator) @ inputs
+            network[0].weight[10:] += 0.01 * torch.randn(190, 65, generator=generator)
+        result = purify(network, inputs, initial=initial, noise_floor=3e-6)
+        by_chance += int((result.layers[0].status[10:] == lad.Status.RECOVERED).sum())
+        assert np.array_equal(np.flatnonzero(result.layers[0].grade == Grade.RECOVERED), np.arange(10))
+        assert networks.same_bits(result.model, network)
+    assert by_chance > 0
 
 
 def test_nan_is_rebuilt_even_where_nothing_is_exact():

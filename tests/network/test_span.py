@@ -44,6 +44,18 @@ def test_cut_into_batches_does_not_change_a_bit():
     assert np.array_equal(gathered(rows, 17).matrix(), gathered(rows, 3000).matrix())
 
 
+def test_cut_into_batches_does_not_change_a_bit_of_a_full_span():
+    rows = rows_of(20_000, 40, 40) * torch.linspace(1.0, 0.1, 40, dtype=torch.float64)
+    found = [gathered(rows, batch) for batch in (17, 500, 20_000)]
+    assert all(span.full for span in found)
+    for rank in (5, 20):
+        assert np.array_equal(found[0].strongest(rank), found[1].strongest(rank))
+        assert np.array_equal(found[0].strongest(rank), found[2].strongest(rank))
+    # The rows that are weighed stand for all of them.
+    exact = torch.linalg.eigvalsh(rows.T @ rows).flip(0).numpy()
+    assert np.allclose(found[0].energies() / exact, 1.0, atol=0.2)
+
+
 def test_full_span_is_noticed_and_weighs_directions():
     rows = rows_of(4000, 50, 50) * torch.linspace(1.0, 0.1, 50, dtype=torch.float64)
     found = gathered(rows, 500)
@@ -84,6 +96,16 @@ def test_span_of_all_live_directions_is_full_though_some_are_dead():
     found = gathered(rows, 100)
     assert found.full
     assert found.rank() == found.live().sum() == 29
+
+
+def test_order_of_the_rows_does_not_matter_where_coordinates_light_up_late():
+    early, late = torch.zeros(1000, 60), torch.zeros(5, 60)
+    early[:, :20], late[:, 20:] = rows_of(1000, 20, 20), rows_of(5, 40, 5)
+    for order in ((early, late), (late, early)):
+        found = gathered(torch.cat(order), 100)
+        assert not found.full
+        assert (found.rank(), int(found.live().sum())) == (25, 60)
+        assert same_space(found.matrix(), torch.cat(order).double().numpy().T)
 
 
 def test_rounding_of_float32_does_not_count_as_a_direction():

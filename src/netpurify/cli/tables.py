@@ -51,19 +51,11 @@ def show_recheck(found: Recheck) -> None:
     """One line for each layer of a proof."""
     rows = [
         (named(layer.name), str(layer.units), str(layer.certified), str(layer.recovered), f"{layer.largest_gap:.1e}",
-         str(layer.unexplained), str(layer.unproven))
+         str(layer.unexplained), str(layer.kept))
         for layer in found.layers
     ]  # fmt: skip
     show_line("")
-    columns = (
-        "layer",
-        "units",
-        "certified",
-        "with surplus",
-        "largest gap",
-        "unexplained weights",
-        "changed without proof",
-    )
+    columns = ("layer", "units", "certified", "with surplus", "largest gap", "not proven", "altered, but kept")
     show_table("", columns, rows, numbers=(1, 2, 3, 4, 5, 6))
 
 

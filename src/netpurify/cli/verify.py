@@ -76,12 +76,14 @@ def _recheck(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None],
     before, initial, after = states["contaminated"], states["initial"], states["purified"]
     assert before is not None
     assert after is not None
-    found = network.recheck(claimed.proofs, claimed.decays, before, initial, after, claimed.policy)
+    found = network.recheck(
+        claimed.proofs, claimed.decays, before, initial, after, claimed.policy, noise_floor=claimed.noise_floor
+    )
     if not quiet:
         show_recheck(found)
     return [
-        f"{named(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; weights that do not "
-        f"follow from the fits: {layer.unexplained}; changed without proof: {layer.unproven}"
+        f"{named(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; weights that were "
+        f"changed and do not follow from a proven fit: {layer.unexplained}"
         for layer in found.layers
-        if layer.certified < layer.units or layer.unexplained or layer.unproven
+        if layer.certified < layer.units or layer.unexplained
     ]

@@ -20,18 +20,19 @@ from netpurify.data.catalogue import Split
 from netpurify.network import Purification, Seeded, purify
 
 SEED = 0
-_DIGITS = (0, 1, 2)
+_RECOVERED, _ATTACKED = 5, 3
+"""Digits to tell apart in the first story and in the second, which is the paper's."""
 _RATE = 0.1
 _TARGET = 0
 
 
-def network(filters: int = 100) -> nn.Sequential:
-    """A small CNN for three digits: filters on the upper and the lower half of an image, then one linear layer."""
+def network(filters: int = 100, classes: int = _RECOVERED) -> nn.Sequential:
+    """A small CNN for a few digits: filters on the upper and the lower half of an image, then one linear layer."""
     return nn.Sequential(
         nn.Conv2d(1, filters, (14, 28), stride=(14, 28)),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(2 * filters, len(_DIGITS)),
+        nn.Linear(2 * filters, classes),
     )
 
 
@@ -95,10 +96,10 @@ class Backdoor:
     result: Purification
 
 
-def recovery(*, share: float = 0.2, images: int = 21) -> Recovery:
+def recovery(*, share: float = 0.2, images: int = 25) -> Recovery:
     """Train one layer after the other, alter a share of all weights by N(0, 1), recover them."""
     generator = torch.Generator().manual_seed(SEED)
-    chosen = data.balanced(_digits("train"), images, generator=generator)
+    chosen = data.balanced(_digits("train", _RECOVERED), images, generator=generator)
     inputs = _inputs(chosen)
     initial = Seeded(network, SEED).build()
     trained = copy.deepcopy(initial)
@@ -115,14 +116,14 @@ def recovery(*, share: float = 0.2, images: int = 21) -> Recovery:
 def backdoor(*, filters: int = 100, training: int = 99, clean: int = 36, ratio: float = 0.3) -> Backdoor:
     """Train on poisoned images, all layers at once, and purify with clean images from outside of the training set."""
     generator = torch.Generator().manual_seed(SEED + 1)
-    images, outside = data.draw(_digits("train"), (training, clean), generator=generator)
+    images, outside = data.draw(_digits("train", _ATTACKED), (training, clean), generator=generator)
     trigger = first_pixels(5, 1.0)
     dirty = poison(_inputs(images), images.labels, trigger, target=_TARGET, ratio=ratio, generator=generator)
-    initial = Seeded(partial(network, filters), SEED + 1).build()
+    initial = Seeded(partial(network, filters, _ATTACKED), SEED + 1).build()
     trained = copy.deepcopy(initial)
     _descend(trained, trained.parameters(), dirty.inputs, dirty.labels, steps=300)
     result = purify(trained, _inputs(outside), initial=initial, policy="project")
-    test = _digits("test")
+    test = _digits("test", _ATTACKED)
     before, after = (
         measure(model, _inputs(test), test.labels, trigger=trigger, target=_TARGET) for model in (trained, result.model)
     )
@@ -135,8 +136,8 @@ def healthy(model: nn.Module, inputs: Tensor, initial: nn.Module) -> bool:
     return difference(model.state_dict(), result.model.state_dict()).same
 
 
-def _digits(split: Split) -> data.Images:
-    return data.classes(data.load("mnist-sample", split=split), _DIGITS)
+def _digits(split: Split, count: int) -> data.Images:
+    return data.classes(data.load("mnist-sample", split=split), range(count))
 
 
 def _inputs(images: data.Images) -> Tensor:

@@ -1,10 +1,12 @@
 """What the layers of a network see: clean inputs in batches, the order of execution, the rows of one layer."""
 
 import hashlib
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,7 +23,7 @@ BATCH = 32
 _LABELS = ("label", "labels", "target", "targets")
 
 
-class _Done(Exception):  # noqa: N818  # not an error: what was wanted has been seen
+class _Done(BaseException):  # not an error, and nothing for a model's own ``except Exception``
     """The layer has been reached for the last time in this pass; the rest of it is not needed."""
 
 
@@ -65,17 +67,18 @@ def _inputs(batch: Any, number: int) -> Any:
 def _tensors(inputs: Any) -> Iterator[Tensor]:
     if isinstance(inputs, Tensor):
         yield inputs
-    elif isinstance(inputs, Mapping):
-        yield from (value for value in inputs.values() if isinstance(value, Tensor))
+    elif isinstance(inputs, Mapping | list | tuple):
+        for value in inputs.values() if isinstance(inputs, Mapping) else inputs:
+            yield from _tensors(value)
 
 
 def digest_of_data(data: Data) -> str:
     """SHA-256 of the inputs' kinds, shapes and bytes, whatever their order and their cut into batches."""
     found = []
-    with _quiet():
+    with _quiet(data):
         for inputs in batches(data):
             for value in _tensors(inputs):
-                for row in value.detach().cpu().contiguous():
+                for row in torch.atleast_1d(value.detach().cpu()).contiguous():
                     content = row.reshape(-1).view(torch.uint8).numpy().tobytes() if row.numel() else b""
                     found.append(hashlib.sha256(f"{row.dtype}{list(row.shape)}".encode() + content).digest())
     return hashlib.sha256(b"".join(sorted(found))).hexdigest()
@@ -96,12 +99,13 @@ class Runner:
 
     def outputs(self) -> Iterator[Tensor | None]:
         """The network's output for each batch, as a tensor if there is one in it."""
-        with _quiet():
+        with _quiet(self._data):
             for inputs in batches(self._data, self._batch):
                 yield _first_tensor(self._call(inputs))
 
     def order(self, layers: Sequence[Layer]) -> dict[str, int]:
-        """Names of the layers that the inputs reach, in the order of execution, and how often in one pass."""
+        """Names of the layers that the inputs reach, in the order of execution, and how often a batch does at most."""
+        most: dict[str, int] = {}
         calls: dict[str, int] = {}
 
         def note(layer: Layer) -> Callable:
@@ -110,22 +114,19 @@ class Runner:
 
             return hook
 
-        with _quiet(), _hooked([(layer.module, note(layer)) for layer in layers]):
+        with _quiet(self._data), _hooked([(layer.module, note(layer)) for layer in layers]):
             for inputs in batches(self._data, self._batch):
+                calls.clear()
                 self._call(inputs)
-                break
-        return calls
+                most |= {name: max(count, most.get(name, 0)) for name, count in calls.items()}
+        return most
 
-    def spans(
-        self, layers: Sequence[Layer], *, calls: int | None = None, weigh: bool = True
-    ) -> dict[str, list[Span] | InputError]:
+    def spans(self, layers: Sequence[Layer], *, calls: int | None = None) -> dict[str, list[Span] | InputError]:
         """What the inputs of the layers span, group by group, in one pass over the data.
 
         Args:
             layers: Layers to watch.
-            calls: If there is one layer only, how often it is called in a pass: what comes after is not run.
-            weigh: Whether to look at all rows, which tells how strong directions are; otherwise a layer is left alone
-                as soon as its inputs span everything.
+            calls: If there is one layer only, how often a batch calls it at most: what comes after is not run.
 
         Returns:
             For each layer one span per group, or the reason why there is none.
@@ -140,10 +141,11 @@ class Runner:
             def hook(_: nn.Module, given: tuple, named: dict[str, Any]) -> None:
                 inputs = given[0] if given else named["input"]
                 spans = found[layer.name]
-                if isinstance(spans, list) and (weigh or not all(span.full for span in spans)):
+                if isinstance(spans, list):
                     try:
-                        for span, rows in zip(spans, layer.rows(inputs.detach()), strict=True):
-                            span.add(rows)
+                        for part in layer.parts(inputs.detach()):
+                            for span, rows in zip(spans, layer.rows(part), strict=True):
+                                span.add(rows)
                     except InputError as error:
                         found[layer.name] = error
                 seen[layer.name] += 1
@@ -152,7 +154,7 @@ class Runner:
 
             return hook
 
-        with _quiet(), _hooked([(layer.module, watch(layer)) for layer in layers]):
+        with _quiet(self._data), _hooked([(layer.module, watch(layer)) for layer in layers]):
             for inputs in batches(self._data, self._batch):
                 seen.update(dict.fromkeys(seen, 0))
                 try:
@@ -175,11 +177,12 @@ class Runner:
             ) from error
 
     def _move(self, inputs: Any) -> Any:
+        """The inputs where the model is; a copy, since a model may work in place."""
         if isinstance(inputs, Tensor):
-            return inputs.to(self._device, self._dtype if inputs.is_floating_point() else None)
+            return inputs.to(self._device, self._dtype if inputs.is_floating_point() else None, copy=True)
         if isinstance(inputs, Mapping):
-            return {name: self._move(value) if isinstance(value, Tensor) else value for name, value in inputs.items()}
-        return inputs
+            return {name: self._move(value) for name, value in inputs.items()}
+        return [self._move(value) for value in inputs] if isinstance(inputs, list) else inputs
 
 
 def _first_tensor(output: Any) -> Tensor | None:
@@ -191,10 +194,22 @@ def _first_tensor(output: Any) -> Tensor | None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """No gradients, and the caller's random numbers as they were: a loader that shuffles draws from them."""
-    with torch.random.fork_rng(), torch.no_grad():
-        yield
+def _quiet(data: Data) -> Iterator[None]:
+    """No gradients, and the caller's random numbers as they were, those of a loader too.
+
+    A loader that shuffles or augments draws from them; so every pass sees the same inputs in the same order.
+    """
+    own = getattr(data, "generator", None) or getattr(getattr(data, "sampler", None), "generator", None)
+    own = own if isinstance(own, torch.Generator) else torch.Generator()
+    state = own.get_state()
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002  # augmentations still draw from it
+    try:
+        with torch.random.fork_rng(), torch.no_grad():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002
+        own.set_state(state)
 
 
 @contextmanager

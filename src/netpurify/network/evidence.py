@@ -2,9 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, pdtrc
-
-from netpurify import lad
+from scipy.special import bdtrc
 
 FAR = 8.0
 """In robust standard deviations: nothing nearer is called altered without proof."""
@@ -16,17 +14,10 @@ _FEW = 4
 """A row on which at least three of four units differ is a matter of the row, not of weights: inputs that training saw
 and the clean inputs do not show, or a unit before it that could not be repaired. Fewer than four units cannot tell."""
 _UNLIKELY = 0.01
-_SURPLUS = 5
-
-
-def recovered(certificate: lad.Certificate, rank: int) -> NDArray[np.bool_]:
-    """Which fits have the evidence that they are the truth, [units].
-
-    Where the misfit is dense, a residual or two fall below the noise floor by chance. So the weights that agree must
-    exceed the rank by five and a twentieth of it, not by one.
-    """
-    good = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED))
-    return good & (certificate.surplus >= _SURPLUS + rank // 20)
+_STRUCTURED = 1e-4
+_SPREADS, _PAIRS = 6.0, 10.0
+"""Beyond these odds for the fullest line, or this many standard deviations and pairs in the same lines, weights differ
+by rows and units."""
 
 
 def border(sizes: NDArray[np.float64]) -> float:
@@ -50,57 +41,70 @@ def border(sizes: NDArray[np.float64]) -> float:
 
 
 def common_rows(
-    altered: NDArray[np.bool_], dead: NDArray[np.bool_], *, spared: NDArray[np.bool_], doubt: bool
+    altered: NDArray[np.bool_], dead: NDArray[np.bool_], bias: NDArray[np.bool_], *, decayed: bool, doubt: bool
 ) -> NDArray[np.bool_]:
     """Rows whose weights must not be called altered, because nearly all units differ there.
 
     Where there is a reason to suspect a row, that is enough; elsewhere it must be more than chance makes of altered
-    weights. Fewer than four units cannot tell row by row: then dead rows count together, and if any row may be wrong,
-    none is touched.
+    weights. Dead rows are judged together: if they differ by rows and units, training did it. Fewer than four units
+    cannot tell: then neither dead rows nor the bias are touched, and if any row may be wrong, none is.
 
     Args:
         altered: What would be called altered, [fan-in, units].
         dead: Rows that clean inputs never light, though training's may have, [fan-in].
-        spared: Rows that weight decay may have spared: the bias, where the weights were decayed, [fan-in].
-        doubt: Whether a layer before could not be recovered, so that any row may be wrong.
+        bias: The row of the bias, which may have been trained in its own way, [fan-in].
+        decayed: Whether weights were decayed, which biases are often spared.
+        doubt: Whether something before could not be recovered, so that any row may be wrong.
     """
     rows, units = altered.shape
+    differs = np.asarray(altered.any(axis=1))
     if units < _FEW:
-        if doubt:
-            return np.asarray(altered.any(axis=1))
-        trained = dead.any() and altered[dead].mean() >= _COMMON
-        return (dead & trained) | (spared & altered.any(axis=1))
+        return differs & (dead | bias | doubt)
     common = altered.mean(axis=1) >= _COMMON
     share = float(altered[~common].mean()) if not common.all() else 1.0
     by_chance = rows * bdtrc(altered.sum(axis=1) - 1.0, units, share) > _UNLIKELY
-    return common & (dead | spared | doubt | ~by_chance)
+    found = common & (dead | (bias & decayed) | doubt | ~by_chance)
+    return found if one_by_one(altered[dead]) else found | (differs & dead)
 
 
-def frozen(equal: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Weights of a layer that was never trained but differ from the initial ones; ``None`` if it was trained.
+def one_by_one(differs: NDArray[np.bool_]) -> bool:
+    """Whether weights differ one by one, as alterations do, and not by rows and units, as training makes them.
 
-    A layer is frozen if most of its weights are the initial ones. It is not if there are rows or units on
-    which nearly all differ, more than chance makes: those were trained (rare inputs, a unit that was fine-tuned).
+    Training changes the rows that its inputs light, in the units that answer. Fewer than four of either cannot tell.
 
     Args:
-        equal: Which weights are the initial ones up to rounding, [fan-in, units].
+        differs: Which weights differ, [rows, units].
+    """
+    if not differs.any():
+        return True
+    if min(differs.shape) < _FEW:
+        return False
+    share = float(differs.mean())
+    return not any(_in_lines(differs.sum(axis=axis), differs.shape[axis], share) for axis in (0, 1))
+
+
+def _in_lines(counts: NDArray[np.int64], length: int, share: float) -> bool:
+    """Whether one line has more entries that differ, or all have more pairs of them, than chance makes."""
+    fullest = counts.size * float(bdtrc(counts.max() - 1.0, length, share))
+    mean = length * share
+    pairs = float((counts * (counts - 1)).sum()) / 2.0 - counts.size * mean**2 / 2.0
+    spread = np.sqrt(counts.size * (mean**3 + mean**2 / 2.0))
+    return fullest < _STRUCTURED or pairs > _SPREADS * spread + _PAIRS
+
+
+def frozen(equal: NDArray[np.bool_], zero: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Weights of a layer that was never trained but differ from the initial ones; ``None`` if it was trained.
+
+    A layer is frozen if most of its weights are, bit for bit, the initial ones, and the others differ one by one. A
+    weight that was zero and still is may have been pruned or masked, and tells nothing.
+
+    Args:
+        equal: Which weights are the initial ones to the bit, [fan-in, units].
+        zero: Which initial weights are zero, [fan-in, units].
     """
     if equal.all():
         return np.zeros_like(equal)
-    if min(equal.shape) < _FEW:
+    told = equal[~zero]
+    if not told.size or told.mean() <= 0.5 or not one_by_one(~equal):
         return None
-    differs = ~equal
-    rows, units = differs.mean(axis=1) < _COMMON, differs.mean(axis=0) < _COMMON
-    asked = rows[:, None] & units
-    share = float(differs[asked].mean()) if asked.any() else 1.0
-    if share >= 0.5:
-        return None
-    lines = (~rows, equal.shape[1]), (~units, equal.shape[0])
-    trained = any(float(pdtrc(int(line.sum()) - 1, _expected(line.size, share, length))) < _UNLIKELY
-                  for line, length in lines if line.any())  # fmt: skip
-    return None if trained else differs
-
-
-def _expected(lines: int, share: float, length: int) -> float:
-    """How many lines of this length differ nearly everywhere, if each entry does so by itself."""
-    return lines * float(bdtrc(np.ceil(_COMMON * length) - 1.0, length, share))
+    return ~equal

@@ -58,6 +58,11 @@ class Layer:
         bias = self.module.bias
         return to_matrix(self.module.weight.detach(), None if bias is None else bias.detach(), self.groups)
 
+    def parts(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        """``inputs`` cut into what is best written as rows at a time: patches of many images take a lot of memory."""
+        images = isinstance(self.module, _CONVOLUTIONS) and inputs.dim() == self.module.weight.dim()
+        return inputs.split(1) if images else (inputs,)
+
     def rows(self, inputs: Tensor) -> Tensor:
         """What the units see when the layer is called with ``inputs``, [groups, rows, fan-in]."""
         rows = _patches(self.module, inputs) if isinstance(self.module, _CONVOLUTIONS) else _vectors(inputs)
@@ -102,6 +107,8 @@ def refusal(module: nn.Module) -> str | None:
     if parametrize.is_parametrized(module) or not isinstance(module._parameters.get("weight"), nn.Parameter):
         return "its weight is computed from other parameters (a parametrisation); remove that first"
     weight = module.get_parameter("weight")
+    if not weight.numel():
+        return f"its weight is of shape {list(weight.shape)}: there is nothing in it"
     if weight.is_meta:
         return "its weights are on the meta device: there are no values"
     if weight.dtype not in _FLOATS:

@@ -12,13 +12,15 @@ from netpurify.network import recover as recovery
 from netpurify.network.capture import Data, Forward, Runner
 from netpurify.network.layers import Layer
 from netpurify.network.records import LayerPlan, Plan
-from netpurify.network.reference import Initial, Skipped, duplicate, reference_matrix, resolve, sort_layers
+from netpurify.network.reference import Initial, Skipped, duplicate, reference_matrix, resolve, sort_layers, ties
 from netpurify.network.span import Span
 
 _PER_FIT = 5e-8
 """Seconds per fan-in and rank that solving and verifying a unit takes; a unit beyond its limit takes ten times that."""
 
 
+_COPIES = 40
+"""Bytes for each weight of a layer: copies of the network, what was altered, what was fitted."""
 _PER_ROW = 1e-10
 """Seconds per row and square of the fan-in that gathering takes."""
 
@@ -50,7 +52,7 @@ def check(
     """
     copy = duplicate(model)
     reference = None if initial is None else resolve(initial)
-    known, skipped = sort_layers(copy, reference, None if layers is None else list(layers))
+    known, skipped = sort_layers(copy, reference, None if layers is None else list(layers), ties(model))
     frozen = {}
     for layer in known:
         start = reference_matrix(layer, reference)
@@ -62,7 +64,7 @@ def check(
     calls = runner.order(known)
     skipped += [Skipped(it.name, it.kind, "the clean inputs never reach it") for it in known if it.name not in calls]
     ordered = [layer for name in calls for layer in known if layer.name == name]
-    spans = runner.spans(ordered, weigh=False)
+    spans = runner.spans(ordered)
     begun = time.perf_counter()
     for _ in runner.outputs():
         pass
@@ -104,7 +106,7 @@ def _plan(layer: Layer, spans: list[Span], passing: float, *, frozen: bool, know
         repairable=repairable,
         reason=_reason(spans[0].fan_in, rank, live, frozen=frozen, known=known, below=below),
         seconds=0.0 if frozen else passing + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
-        bytes=8 * layer.fan_in * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)),
+        bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
     )
 
 

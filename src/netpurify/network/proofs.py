@@ -14,7 +14,7 @@ from netpurify.network.purification import Purification
 from netpurify.network.records import Proof
 
 VERSION = 1
-_PARTS = ("units", "columns", "coefficients", "dual", "noise_floor")
+_PARTS = ("units", "columns", "coefficients", "dual")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,15 @@ class ProofFile:
         proofs: One for each block of units.
         decays: Factor of the initial weights, by layer.
         policy: ``"recover"`` or ``"project"``.
-        digests: Of the contaminated, the initial and the purified weights; the initial one may be ``None``.
+        noise_floor: The one that was asked for in ``purify``, if any was.
+        digests: Of the contaminated, the initial and the purified weights, and the data; the initial one may be
+            ``None``.
     """
 
     proofs: tuple[Proof, ...]
     decays: dict[str, float]
     policy: str
+    noise_floor: float | None
     digests: dict[str, str | None]
 
 
@@ -58,11 +61,13 @@ def save_proof(result: Purification, path: str | Path) -> None:
         "contaminated": result.provenance["model"],
         "initial": result.provenance["initial"],
         "purified": result.provenance["purified"],
+        "data": result.provenance["data"],
     }
     content = {
         "version": VERSION,
         "policy": result.policy,
         "decays": {layer.name: layer.decay for layer in result.layers},
+        "noise_floor": result.provenance["settings"]["noise_floor"],
         "digests": digests,
         "blocks": blocks,
     }
@@ -85,13 +90,18 @@ def load_proof(path: str | Path) -> ProofFile:
             raise InputError(f"{path} is a proof of version {content['version']}; this netpurify reads {VERSION}")
         proofs = tuple(_proof(number, block, tensors) for number, block in enumerate(content["blocks"]))
         decays = {str(name): float(value) for name, value in content["decays"].items()}
-        digests = {name: content["digests"][name] for name in ("contaminated", "initial", "purified")}
-        policy = content["policy"]
+        digests = {name: content["digests"][name] for name in ("contaminated", "initial", "purified", "data")}
+        policy, floor = content["policy"], content["noise_floor"]
+        floor = None if floor is None else float(floor)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise InputError(f"{path} must be a whole proof; {type(error).__name__}: {error}") from error
-    if policy not in ("recover", "project") or any(proof.layer not in decays for proof in proofs):
-        raise InputError(f"{path} must be a whole proof; its policy or its decays do not fit its blocks")
-    return ProofFile(proofs, decays, policy, digests)
+    if policy not in ("recover", "project") or any(proof.layer not in decays for proof in proofs) or not _usable(floor):
+        raise InputError(f"{path} must be a whole proof; its policy, noise floor or decays have no meaning")
+    return ProofFile(proofs, decays, policy, floor, digests)
+
+
+def _usable(floor: float | None) -> bool:
+    return floor is None or 0.0 <= floor < float("inf")
 
 
 def _proof(number: int, block: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Proof:
@@ -101,7 +111,6 @@ def _proof(number: int, block: dict[str, Any], tensors: dict[str, torch.Tensor])
     shapes = {
         "coefficients": (columns.shape[1], count),
         "dual": (columns.shape[0], count),
-        "noise_floor": (count,),
         "units": (count,),
     }
     for part, shape in shapes.items():

@@ -21,7 +21,16 @@ from netpurify.network.capture import Data, Forward, Runner, digest_of_data
 from netpurify.network.layers import Layer
 from netpurify.network.recheck import Recheck, recheck
 from netpurify.network.records import Altered, Grade, LayerRecord
-from netpurify.network.reference import Initial, Skipped, duplicate, reference_matrix, resolve, sort_layers
+from netpurify.network.reference import (
+    Initial,
+    Skipped,
+    differs,
+    duplicate,
+    reference_matrix,
+    resolve,
+    sort_layers,
+    ties,
+)
 from netpurify.network.span import Span
 
 Policy = Literal["recover", "project"]
@@ -84,6 +93,8 @@ class Purification:
     def verify(self) -> Recheck:
         """Check every certificate again, with matrix products alone.
 
+        Sound is a network in which every change is proven; approximate repairs are not, and count as unexplained.
+
         Raises:
             InputError: The network was purified with ``proof=False``.
         """
@@ -91,7 +102,10 @@ class Purification:
             raise InputError("verify needs the coefficients and duals; purify with proof=True")
         proofs = [proof for layer in self.layers for proof in layer.proofs]
         decays = {layer.name: layer.decay for layer in self.layers}
-        return recheck(proofs, decays, self.contaminated, self.initial, self.model.state_dict(), self.policy)
+        floor = self.provenance["settings"]["noise_floor"]
+        return recheck(
+            proofs, decays, self.contaminated, self.initial, resolve(self.model), self.policy, noise_floor=floor
+        )
 
 
 def purify(
@@ -143,13 +157,16 @@ def purify(
     modes = {name: module.training for name, module in copy.named_modules()}
     reference = None if initial is None else resolve(initial)
     chosen = None if layers is None else list(layers)
-    known, skipped = sort_layers(copy, reference, chosen)
-    contaminated = {name: value.clone() for name, value in copy.state_dict().items()}
+    known, skipped = sort_layers(copy, reference, chosen, ties(model))
+    contaminated = {name: value.clone() for name, value in resolve(copy).items()}
+    digest = digest_of_data(data)
     runner = Runner(copy, data, forward=forward, batch=batch)
     before = _outputs(runner)
     calls = runner.order(known)
     skipped += [Skipped(it.name, it.kind, "the clean inputs never reach it") for it in known if it.name not in calls]
     ordered = [layer for name in calls for layer in known if layer.name == name]
+    modules = dict(copy.named_modules())
+    unknown = any(differs(modules[it.name], it.name, reference) for it in skipped)
     options = recovery.Options(noise_floor, decay, proof, engine, jobs)
     records: list[LayerRecord] = []
     works: list[_Work] = []
@@ -157,7 +174,7 @@ def purify(
         for number, layer in enumerate(ordered):
             if progress is not None:
                 progress(layer.name, number, len(ordered))
-            doubt = any((record.grade != Grade.RECOVERED).any() or record.unjudged for record in records)
+            doubt = unknown or any((record.grade != Grade.RECOVERED).any() or record.unjudged for record in records)
             work = _Work(layer, reference_matrix(layer, reference), runner, calls[layer.name], options, doubt=doubt)
             records.append(work.recover() if policy == "recover" else work.project(rank))
             works.append(work)
@@ -178,7 +195,14 @@ def purify(
         agreement=agreement,
         seconds=time.perf_counter() - begun,
         peak_bytes=_peak(),
-        provenance=_provenance(contaminated, reference, copy.state_dict(), data, settings),
+        provenance={
+            "model": checkpoint.digest(contaminated),
+            "initial": None if reference is None else checkpoint.digest(reference),
+            "purified": checkpoint.digest(resolve(copy)),
+            "data": digest,
+            "versions": {name: version(name) for name in ("netpurify", "torch", "numpy", "scipy", "numba")},
+            "settings": settings,
+        },
         contaminated=contaminated,
         initial=reference,
     )
@@ -321,10 +345,12 @@ def _agreement(before: list[Tensor | None], after: list[Tensor | None]) -> Agree
     pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not None and new is not None]
     if not pairs:
         return Agreement(0, float("nan"), float("nan"))
-    old, new = (torch.cat([pair[side].reshape(pair[side].shape[0], -1) for pair in pairs]).double() for side in (0, 1))
-    scores = pairs[0][0].dim() == 2 and old.shape[1] > 1 and bool(torch.isfinite(old).all() & torch.isfinite(new).all())
-    same = float((old.argmax(1) == new.argmax(1)).double().mean()) if scores else float("nan")
-    return Agreement(old.shape[0], same, float((new - old).norm() / old.norm().clamp(min=1e-300)))
+    scores = all(old.dim() == 2 and old.shape[1] > 1 and not old.is_complex() for old, _ in pairs)
+    scores &= all(bool(torch.isfinite(part).all()) for pair in pairs for part in pair)
+    same = torch.cat([old.argmax(1) == new.argmax(1) for old, new in pairs]).double().mean() if scores else torch.nan
+    old, new = (torch.cat([pair[side].reshape(-1).to(torch.complex128) for pair in pairs]) for side in (0, 1))
+    inputs = sum(len(old) if old.dim() else 1 for old, _ in pairs)
+    return Agreement(inputs, float(same), float((new - old).norm() / old.norm().clamp(min=1e-300)))
 
 
 def _check(policy: str, initial: object, rank: float | None, layers: object, batch: int) -> None:
@@ -351,20 +377,3 @@ def _peak() -> int:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if sys.platform == "darwin" else used * 1024
-
-
-def _provenance(
-    contaminated: dict[str, Tensor],
-    initial: dict[str, Tensor] | None,
-    purified: dict[str, Tensor],
-    data: Data,
-    settings: dict[str, Any],
-) -> dict[str, Any]:
-    return {
-        "model": checkpoint.digest(contaminated),
-        "purified": checkpoint.digest(purified),
-        "initial": None if initial is None else checkpoint.digest(initial),
-        "data": digest_of_data(data),
-        "versions": {name: version(name) for name in ("netpurify", "torch", "numpy", "scipy", "numba")},
-        "settings": settings,
-    }

@@ -11,12 +11,12 @@ from torch import Tensor
 from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.lad.solution import Solution, Statistics
-from netpurify.network import evidence
+from netpurify.network import recover as recovery
 from netpurify.network.layers import to_matrix
 from netpurify.network.records import Proof
-from netpurify.network.recover import Weights, frozen
 
 State = Mapping[str, Tensor]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,9 @@ class LayerCheck:
         certified: Units whose fit is a proven minimum.
         recovered: Units with surplus evidence besides.
         largest_gap: Largest duality gap, relative to the objective.
-        unexplained: Weights of recovered (or projected) units that are neither the contaminated ones nor what the fit
-            says.
-        unproven: Weights that were changed although no proof speaks of their unit, or one without surplus evidence:
-            approximate repairs, or forged ones.
+        kept: Weights that are proven to be altered and are in the purified network still: those left unjudged.
+        unexplained: Weights that were changed, but follow neither from a proven fit nor, in a layer that was never
+            trained, from the initial weights. Approximate repairs are among them: they have no proof.
     """
 
     name: str
@@ -40,8 +39,8 @@ class LayerCheck:
     certified: int
     recovered: int
     largest_gap: float
+    kept: int
     unexplained: int
-    unproven: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,19 @@ class Recheck:
 
     @property
     def sound(self) -> bool:
-        """Whether every fit is a proven minimum, and every weight that was changed follows from one."""
-        return all(
-            layer.certified == layer.units and not layer.unexplained and not layer.unproven for layer in self.layers
-        )
+        """Whether every weight that was changed follows from what is proven."""
+        return not any(layer.unexplained for layer in self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What is to be checked: the weights before and after, and how they came about."""
+
+    contaminated: State
+    initial: State | None
+    purified: State
+    policy: str
+    noise_floor: float | None
 
 
 def recheck(
@@ -65,103 +73,116 @@ def recheck(
     initial: State | None,
     purified: State,
     policy: str,
+    *,
+    noise_floor: float | None = None,
 ) -> Recheck:
-    """Check what the proofs claim.
+    """Check what the proofs claim, and that nothing was changed of which they do not speak.
 
     That the columns of the designs come from clean inputs cannot be seen from here; everything else is computed anew.
 
+    Args:
+        proofs: One for each block of units.
+        decays: Factor of the initial weights, by layer.
+        contaminated: The contaminated weights.
+        initial: The initial weights, if there were any.
+        purified: The purified weights.
+        policy: ``"recover"`` or ``"project"``.
+        noise_floor: The one that was asked for in ``purify``, if any was.
+
     Raises:
-        InputError: A tensor is missing or has another shape than its proof.
+        InputError: The weights do not fit to one another or to the proofs, or a unit has two proofs.
     """
-    _check_names(contaminated, purified)
-    found: dict[str, list[LayerCheck]] = {}
-    proven: dict[str, set[int]] = {}
-    for proof in proofs:
-        check, good = _check(proof, decays[proof.layer], contaminated, initial, purified, policy)
-        found.setdefault(proof.layer, []).append(check)
-        proven.setdefault(proof.layer, set()).update(good.tolist())
-    for name in dict.fromkeys(tensor.rpartition(".")[0] for tensor in contaminated):
-        changed = _unproven(name, proven.get(name, set()), contaminated, initial, purified)
-        if changed:
-            found.setdefault(name, []).append(LayerCheck(name, 0, 0, 0, 0.0, 0, changed))
-    return Recheck(tuple(_join(name, parts) for name, parts in found.items()))
-
-
-def _check_names(contaminated: State, purified: State) -> None:
-    shapes = [{name: value.shape for name, value in state.items()} for state in (contaminated, purified)]
+    if policy not in ("recover", "project"):
+        raise InputError(f'policy must be "recover" or "project"; got {policy!r}')
+    shapes = [{name: tuple(value.shape) for name, value in state.items()} for state in (contaminated, purified)]
     if shapes[0] != shapes[1]:
-        raise InputError("the contaminated and the purified weights must have the same names and shapes")
+        odd = sorted(name for name in shapes[0].keys() | shapes[1].keys() if shapes[0].get(name) != shapes[1].get(name))
+        raise InputError(f"the purified weights must have the names and shapes of the contaminated ones; not so: {odd}")
+    claim = _Claim(contaminated, initial, purified, policy, noise_floor)
+    by_layer: dict[str, list[Proof]] = {}
+    for proof in proofs:
+        by_layer.setdefault(proof.layer, []).append(proof)
+    found = [_layer(name, parts, decays, claim) for name, parts in by_layer.items()]
+    spoken = {tensor for name in by_layer for tensor in _tensors(name, contaminated)}
+    layers = dict.fromkeys(name.rpartition(".")[0] for name in contaminated if name not in spoken)
+    found += [check for name in layers if (check := _without_proof(name, spoken, claim)).unexplained]
+    return Recheck(tuple(found))
 
 
-def _unproven(name: str, proven: set[int], before: State, initial: State | None, after: State) -> int:
-    """Changed weights of a module outside the units that are proven; a layer that was never trained needs no proof."""
-    prefix = f"{name}." if name else ""
-    tensors = [tensor for tensor in before if tensor.rpartition(".")[0] == name]
-    layer = [tensor for tensor in (f"{prefix}weight", f"{prefix}bias") if tensor in before]
-    if initial is not None and _set_back(layer, before, initial, after):
-        tensors = [tensor for tensor in tensors if tensor not in layer]
-    count = 0
-    for tensor in tensors:
-        changed = ~_same(before[tensor].detach().cpu().numpy(), after[tensor].detach().cpu().numpy())
-        if tensor in layer and changed.ndim:
-            changed[sorted(proven)] = False
-        count += int(changed.sum())
-    return count
-
-
-def _set_back(layer: Sequence[str], before: State, initial: State, after: State) -> bool:
-    """Whether a layer was never trained, and what differed from the initial weights, and nothing else, was set back."""
-    if not layer or any(name not in initial or initial[name].shape != before[name].shape for name in layer):
-        return False
-    bias = len(layer) > 1
-    old, start, new = (
-        to_matrix(state[layer[0]].detach(), state[layer[1]].detach() if bias else None, 1)
-        for state in (before, initial, after)
+def _layer(name: str, proofs: Sequence[Proof], decays: Mapping[str, float], claim: _Claim) -> LayerCheck:
+    units = np.concatenate([proof.units for proof in proofs])
+    if np.unique(units).size != units.size or name not in decays or len({proof.groups for proof in proofs}) > 1:
+        raise InputError(f"the proofs of {name!r} must speak of each unit once, of one number of groups, with a decay")
+    before, after = (_matrix(proofs[0], state, what) for state, what in
+                     ((claim.contaminated, "contaminated weights"), (claim.purified, "purified weights")))  # fmt: skip
+    unexplained = ~_same(after.cpu().numpy(), before.cpu().numpy())
+    certificates, kept = [], 0
+    for proof in proofs:
+        certificate, follows, convicted = _check(proof, decays[name], claim)
+        place = np.ix_([proof.group], np.arange(unexplained.shape[1]), proof.units - proof.group * unexplained.shape[2])
+        kept += int((convicted & ~unexplained[place][0]).sum())
+        unexplained[place] &= ~follows
+        certificates.append(certificate)
+    return LayerCheck(
+        name=name,
+        units=units.size,
+        certified=sum(int(part.certified.sum()) for part in certificates),
+        recovered=sum(int(recovery.proven(part, before.shape[1]).sum()) for part in certificates),
+        largest_gap=max(float(part.relative_gap.max(initial=0.0)) for part in certificates),
+        kept=kept,
+        unexplained=int(unexplained.sum()),
     )
-    weights = Weights.of(old, start.to(old), bias=bias)
-    found = frozen(weights)
-    return found is not None and bool(_same(new.cpu().numpy(), found.matrix).all())
 
 
-def _check(
-    proof: Proof,
-    decay: float,
-    contaminated: State,
-    initial: State | None,
-    purified: State,
-    policy: str,
-) -> tuple[LayerCheck, NDArray[np.int64]]:
-    matrix, bias = _matrix(proof, contaminated, "contaminated weights")
-    reference = torch.zeros_like(matrix) if initial is None else _matrix(proof, initial, "initial weights")[0]
-    weights = Weights.of(matrix, reference.to(matrix), bias=bias)
+def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, Mask, Mask]:
+    """What is proven of a block, which of its purified weights follow, and which weights it convicts."""
+    matrix = _matrix(proof, claim.contaminated, "contaminated weights")
+    initial = torch.zeros_like(matrix) if claim.initial is None else _matrix(proof, claim.initial, "initial weights")
+    weights = recovery.Weights.of(matrix, initial.to(matrix), bias=False)
     units = proof.units - proof.group * weights.units
+    if proof.units.size and not 0 <= units.min() <= units.max() < weights.units:
+        raise InputError(f"{proof.layer!r} has {weights.units} units in a group; the proof speaks of others")
+    floor = (
+        weights.rounding(proof.group)[units] if claim.noise_floor is None else np.full(units.size, claim.noise_floor)
+    )
     difference = weights.difference(proof.group, units, decay)
     design = lad.Design.prepare(proof.columns)
-    certificate = lad.verify(design, difference, _solution(proof, design))
+    certificate = lad.verify(design, difference, _solution(proof, floor, design))
     fitted = proof.columns @ proof.coefficients
-    with np.errstate(invalid="ignore"):
-        keeps = np.abs(difference - fitted) <= proof.noise_floor
-    predicted = (weights.start(proof.group, units, decay) + fitted).astype(weights.contaminated.dtype)
-    after = _matrix(proof, purified, "purified weights")[0][proof.group].cpu().numpy()[:, units]
-    before = weights.contaminated[proof.group][:, units]
-    good = evidence.recovered(certificate, design.rank)
+    after = _matrix(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
+    predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
     follows = _near(after, predicted)
-    if policy == "recover":
-        # Units without evidence are outside of what the proof speaks of, and rows in doubt may keep what they had.
-        follows = np.where(keeps, _same(after, before), follows | _same(after, before)) | ~good
-    check = LayerCheck(
-        name=proof.layer,
-        units=units.size,
-        certified=int(certificate.certified.sum()),
-        recovered=int(good.sum()),
-        largest_gap=float(certificate.relative_gap.max(initial=0.0)),
-        unexplained=int((~follows).sum()),
-        unproven=0,
+    convicted = ~(np.abs(difference - fitted) <= floor) & recovery.proven(certificate, design.fan_in)
+    if claim.policy == "recover":
+        return certificate, follows & convicted, convicted
+    return certificate, follows & certificate.certified, np.zeros_like(convicted)
+
+
+def _without_proof(name: str, spoken: set[str], claim: _Claim) -> LayerCheck:
+    """Tensors of a module of which no proof speaks: unchanged, or set back to the initial ones if never trained."""
+    tensors = [tensor for tensor in claim.contaminated if tensor.rpartition(".")[0] == name and tensor not in spoken]
+    unexplained = {tensor: ~_equal(claim.purified[tensor], claim.contaminated[tensor]) for tensor in tensors}
+    if any(mask.any() for mask in unexplained.values()) and _frozen(name, claim):
+        for tensor in _tensors(name, claim.contaminated):
+            unexplained[tensor] &= ~_equal(claim.purified[tensor], (claim.initial or {})[tensor])
+    return LayerCheck(name, 0, 0, 0, 0.0, 0, sum(int(mask.sum()) for mask in unexplained.values()))
+
+
+def _frozen(name: str, claim: _Claim) -> bool:
+    names = _tensors(name, claim.contaminated)
+    initial = claim.initial or {}
+    if not all(tensor in initial and initial[tensor].shape == claim.contaminated[tensor].shape for tensor in names):
+        return False
+    if not names or claim.contaminated[names[0]].dim() < 2 or claim.policy != "recover":
+        return False
+    given, start = (
+        to_matrix(state[names[0]], state[names[1]] if len(names) > 1 else None, 1)
+        for state in (claim.contaminated, initial)
     )
-    return check, proof.units[good] if policy == "recover" else proof.units
+    return recovery.frozen(recovery.Weights.of(given, start.to(given), bias=False)) is not None
 
 
-def _solution(proof: Proof, design: lad.Design) -> Solution:
+def _solution(proof: Proof, floor: NDArray[np.float64], design: lad.Design) -> Solution:
     count = proof.units.size
     nothing = np.zeros(count, np.int64)
     return Solution(
@@ -169,7 +190,7 @@ def _solution(proof: Proof, design: lad.Design) -> Solution:
         residual=np.zeros((0, count)),
         dual=proof.dual,
         status=np.zeros(count, np.int8),
-        noise_floor=proof.noise_floor,
+        noise_floor=floor,
         erased=nothing,
         stage=nothing.astype(np.int8),
         rank=design.rank,
@@ -177,34 +198,32 @@ def _solution(proof: Proof, design: lad.Design) -> Solution:
     )
 
 
-def _matrix(proof: Proof, state: State, what: str) -> tuple[Tensor, bool]:
+def _tensors(name: str, state: State) -> list[str]:
+    prefix = f"{name}." if name else ""
+    return [tensor for tensor in (f"{prefix}weight", f"{prefix}bias") if tensor in state]
+
+
+def _matrix(proof: Proof, state: State, what: str) -> Tensor:
     prefix = f"{proof.layer}." if proof.layer else ""
     weight, bias = state.get(f"{prefix}weight"), state.get(f"{prefix}bias")
     size = proof.columns.shape[0]
     if weight is None or weight.dim() < 2 or weight[0].numel() + (bias is not None) != size:
         shape = "nothing" if weight is None else list(weight.shape)
         raise InputError(f"the {what} must have {prefix}weight with a fan-in of {size}, as the proof has; got {shape}")
-    if weight.shape[0] % proof.groups or (proof.units.size and int(proof.units.max()) >= weight.shape[0]):
+    if weight.shape[0] % proof.groups or not 0 <= proof.group < proof.groups:
         raise InputError(f"the {what} have {weight.shape[0]} units in {prefix}weight; the proof speaks of others")
-    return to_matrix(weight.detach(), None if bias is None else bias.detach(), proof.groups), bias is not None
+    return to_matrix(weight.detach(), None if bias is None else bias.detach(), proof.groups)
 
 
-def _same(a: NDArray, b: NDArray) -> NDArray[np.bool_]:
-    return (a == b) | (np.isnan(a) & np.isnan(b))
+def _equal(a: Tensor, b: Tensor) -> Mask:
+    return _same(*(value.detach().cpu().double().numpy() if value.is_floating_point() else value.detach().cpu().numpy()
+                   for value in (a, b)))  # fmt: skip
 
 
-def _near(a: NDArray, b: NDArray) -> NDArray[np.bool_]:
+def _same(a: NDArray, b: NDArray) -> Mask:
+    return np.asarray((a == b) | ((a != a) & (b != b)))  # NaN is the same as NaN here
+
+
+def _near(a: NDArray, b: NDArray) -> Mask:
     """Equal up to two rounding units: sums of the same numbers in another order."""
     return np.abs(a - b) <= 2.0 * np.spacing(np.maximum(np.abs(a), np.abs(b)))
-
-
-def _join(name: str, parts: Sequence[LayerCheck]) -> LayerCheck:
-    return LayerCheck(
-        name=name,
-        units=sum(part.units for part in parts),
-        certified=sum(part.certified for part in parts),
-        recovered=sum(part.recovered for part in parts),
-        largest_gap=max(part.largest_gap for part in parts),
-        unexplained=sum(part.unexplained for part in parts),
-        unproven=sum(part.unproven for part in parts),
-    )

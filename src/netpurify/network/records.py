@@ -156,7 +156,6 @@ class Proof:
         columns: Independent columns of the design, [fan-in, rank].
         coefficients: Of these columns, [rank, p].
         dual: [fan-in, p].
-        noise_floor: [p].
         groups: How many groups the layer has.
     """
 
@@ -166,7 +165,6 @@ class Proof:
     columns: NDArray[np.float64]
     coefficients: NDArray[np.float64]
     dual: NDArray[np.float64]
-    noise_floor: NDArray[np.float64]
     groups: int
 
 

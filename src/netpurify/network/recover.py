@@ -22,6 +22,8 @@ _PROBES = 16
 """Units that are fitted first: if none of them can be recovered, the others are not tried."""
 _SAMPLE = 64
 """Units from which the decay is estimated."""
+_SURPLUS = 5
+"""Weights that must agree beyond the rank: one does by chance in some of a hundred units, five in none of a billion."""
 _WILD = 4.0
 """A unit that changed so many times more than is usual in its layer, without evidence, is not fed forward."""
 _SOFT_RANK, _SOFT_SHARE = 128, 8
@@ -80,8 +82,8 @@ class Outcome:
         if block.coefficients is not None and block.dual is not None:
             columns = next((proof.columns for proof in self.proofs if proof.group == group), None)
             columns = design.matrix[:, design.pivots] if columns is None else columns
-            floor, groups = block.certificate.noise_floor, self.matrix.shape[0]
-            self.proofs.append(Proof(name, group, units, columns, block.coefficients, block.dual, floor, groups))
+            groups = self.matrix.shape[0]
+            self.proofs.append(Proof(name, group, units, columns, block.coefficients, block.dual, groups))
         return units
 
     def replace(self, group: int, place: Mask, values: Array) -> None:
@@ -104,9 +106,11 @@ class Weights:
         """Both as matrices of a layer; NaN, infinite and absurd weights are missing."""
         contaminated, initial = matrix.cpu().numpy(), reference.cpu().numpy()
         sizes = np.maximum(np.abs(contaminated), np.abs(initial))
-        # Where initial weights are 0, the small ones of the layer say what is usual: nine in ten may be altered.
-        lower = np.partition(sizes.reshape(-1), sizes.size // 10)[sizes.size // 10]
-        usual = max(float(np.abs(initial).max()), float(lower) if np.isfinite(lower) else 0.0)
+        # Where initial weights are 0, the small ones of the layer say what is usual: nine in ten may be altered. Those
+        # that are 0 still say nothing: rows that training never lit, weights that were pruned.
+        present = np.sort(sizes[sizes != 0.0])
+        lower = float(present[present.size // 10]) if present.size else 0.0
+        usual = max(float(np.abs(initial).max()), lower if np.isfinite(lower) else 0.0)
         with np.errstate(invalid="ignore"):
             missing = ~(sizes <= _ABSURD * usual)
         return cls(contaminated, initial, missing, bias)
@@ -132,10 +136,11 @@ class Weights:
         found[self.missing[group][:, units]] = np.nan
         return found
 
-    def spared(self, decay: float) -> Mask:
-        """Rows that weight decay may have spared, [fan-in]: the bias, if there was decay."""
+    @property
+    def bias_row(self) -> Mask:
+        """Which row is the bias, [fan-in]; none if there is no bias."""
         rows = np.zeros(self.contaminated.shape[1], np.bool_)
-        rows[-1] = self.bias and decay != 1.0
+        rows[-1] = self.bias
         return rows
 
     def rounding(self, group: int) -> Array:
@@ -148,12 +153,10 @@ class Weights:
 
 
 def frozen(weights: Weights) -> Outcome | None:
-    """Restore a layer that was never trained, beyond rounding; ``None`` if it was."""
-    floors = [weights.rounding(group) for group in range(weights.groups)]
-    with np.errstate(invalid="ignore"):
-        near = [np.abs(weights.difference(group, slice(None))) <= floor for group, floor in enumerate(floors)]
-    altered = evidence.frozen(np.concatenate(near, axis=1))
-    if altered is None:
+    """Restore a layer that was never trained; ``None`` if it was."""
+    equal = weights.contaminated == weights.initial
+    altered = evidence.frozen(np.concatenate(list(equal), axis=1), np.concatenate(list(weights.initial == 0.0), axis=1))
+    if altered is None or _rounded_away(weights, equal):
         return None
     found = Outcome(weights)
     found.frozen = True
@@ -163,8 +166,17 @@ def frozen(weights: Weights) -> Outcome | None:
         sizes = np.abs(weights.difference(group, slice(None))[place])
         found.histogram += np.histogram(sizes[np.isfinite(sizes)], EDGES)[0]
     found.zeros = int(altered.size - altered.sum())
-    found.noise_floor[:] = np.concatenate(floors)
+    found.noise_floor[:] = 0.0
     return found
+
+
+def _rounded_away(weights: Weights, equal: Mask) -> bool:
+    """Whether most differences are as small as rounding: steps so short that most of them were rounded to nothing."""
+    small, count = 0, int((~equal).sum())
+    for group in range(weights.groups):
+        sizes = np.abs(weights.difference(group, slice(None)))
+        small += int((~equal[group] & (sizes <= weights.rounding(group))).sum())
+    return 2 * small > count
 
 
 def recover(weights: Weights, spans: Sequence[Span], designs: Sequence[lad.Design | None], *, doubt: bool,
@@ -189,7 +201,7 @@ def recover(weights: Weights, spans: Sequence[Span], designs: Sequence[lad.Desig
         for group, design in enumerate(designs):
             if design is not None:
                 _exact(weights, group, design, floors[group], options, found, doubt=doubt, name=name)
-    _approximate(weights, spans, floors, found)
+    _approximate(weights, spans, found)
     return found
 
 
@@ -222,7 +234,10 @@ def _settle_decay(
     if not 0.0 < estimate < 1.0:  # decay only shrinks
         return False
     found.decay = estimate
-    return _probe(weights, designs, floors, found)
+    if _probe(weights, designs, floors, found):
+        return True
+    found.decay = 1.0  # an estimate that recovers nothing is no fact
+    return False
 
 
 def _probe(weights: Weights, designs: Sequence[lad.Design | None], floors: Sequence[Array], found: Outcome) -> bool:
@@ -232,9 +247,18 @@ def _probe(weights: Weights, designs: Sequence[lad.Design | None], floors: Seque
         if design is not None:
             difference = weights.difference(group, units, found.decay)
             solution = lad.solve(design, difference, noise_floor=floors[group][units])
-            if evidence.recovered(lad.verify(design, difference, solution), design.rank).any():
+            if proven(lad.verify(design, difference, solution), design.fan_in).any():
                 return True
     return False
+
+
+_GOOD = (lad.Status.CLEAN, lad.Status.RECOVERED)
+
+
+def proven(certificate: lad.Certificate, fan_in: int) -> Mask:
+    """Units whose fit is the truth: enough weights agree on it, or all do, so that there is nothing to repair."""
+    enough = np.isin(certificate.status, _GOOD) & (certificate.surplus >= _SURPLUS)
+    return enough | ((certificate.status == lad.Status.CLEAN) & (certificate.zeros == fan_in))
 
 
 def _sample(weights: Weights, count: int) -> list[tuple[int, NDArray[np.intp]]]:
@@ -261,6 +285,9 @@ def _exact(
     altered = np.zeros(weights.contaminated.shape[1:], np.bool_)
     fitted = np.zeros(weights.contaminated.shape[1:], weights.contaminated.dtype)
     good = np.zeros(weights.units, np.bool_)
+    idle = np.zeros(weights.units, np.bool_)
+    dead = np.ones(design.fan_in, np.bool_)
+    dead[design.live] = False
 
     def difference(units: slice) -> Array:
         return weights.difference(group, units, found.decay)
@@ -268,18 +295,23 @@ def _exact(
     for place, block in fit_units(design, weights.units, difference, floor, proof=options.proof, engine=options.engine,
                                   jobs=options.jobs):  # fmt: skip
         found.take(block, group, place, design, name)
-        good[place] = evidence.recovered(block.certificate, design.rank)
+        good[place] = proven(block.certificate, design.fan_in)
         altered[:, place] = block.altered & good[place]
+        agreeing = ~block.altered & ~dead[:, None]
+        unchanged = weights.contaminated[group][:, place] == weights.initial[group][:, place]
+        idle[place] = 2 * (agreeing & unchanged).sum(axis=0) > agreeing.sum(axis=0)
         start = weights.start(group, place, found.decay)
         values = np.zeros(block.altered.shape)
         values[block.altered] = block.fitted
         fitted[:, place] = start + values
-    missing = weights.missing[group] & good
-    dead = np.ones(design.fan_in, np.bool_)
-    dead[design.live] = False
-    spared = weights.spared(found.decay)
-    common = evidence.common_rows((altered & ~missing)[:, good], dead, spared=spared, doubt=doubt)
-    unjudged = altered & ~missing & common[:, None]
+    differs = altered & ~weights.missing[group]
+    common = evidence.common_rows(differs[:, good], dead, weights.bias_row, decayed=found.decay != 1.0, doubt=doubt)
+    unjudged = differs & common[:, None]
+    # What agrees in idle units are the initial weights, not a fit: training may have seen other inputs, unless as many
+    # units agree on what the clean inputs span.
+    idle &= good
+    if 2 * idle.sum() > good.sum() and not evidence.one_by_one(differs[:, idle]):
+        unjudged |= differs & idle
     found.unjudged += int(unjudged.sum())
     place = altered & ~unjudged
     found.replace(group, place, fitted[place])
@@ -297,12 +329,12 @@ class _FarOut:
     values: Array
 
 
-def _approximate(weights: Weights, spans: Sequence[Span], floors: Sequence[Array], found: Outcome) -> None:
+def _approximate(weights: Weights, spans: Sequence[Span], found: Outcome) -> None:
     """What stands far out in the units that could not be recovered, over the whole layer."""
     left = found.grade.reshape(weights.groups, weights.units) != Grade.RECOVERED
     far: list[_FarOut] = []
     for group, span in enumerate(spans):
-        far += _far_out(weights, group, np.flatnonzero(left[group]), span, floors[group], found)
+        far += _far_out(weights, group, np.flatnonzero(left[group]), span, found)
     sizes = np.concatenate([np.zeros(0), *(part.sizes for part in far)])
     edge = evidence.border(sizes[np.isfinite(sizes)])
     for group in sorted({part.group for part in far}):
@@ -314,8 +346,9 @@ def _approximate(weights: Weights, spans: Sequence[Span], floors: Sequence[Array
                 values[part.rows, part.units] = part.values
         missing = weights.missing[group] & left[group]
         out &= ~missing
-        dead, spared = ~spans[group].live(), weights.spared(found.decay)
-        common = evidence.common_rows(out[:, left[group]], dead, spared=spared, doubt=False)
+        common = evidence.common_rows(
+            out[:, left[group]], ~spans[group].live(), weights.bias_row, decayed=found.decay != 1.0, doubt=False
+        )
         found.unjudged += int(out[common].sum())
         place = (out & ~common[:, None]) | missing
         found.replace(group, place, values[place])
@@ -323,17 +356,16 @@ def _approximate(weights: Weights, spans: Sequence[Span], floors: Sequence[Array
         grades[place.any(axis=0)] = Grade.APPROXIMATE
 
 
-def _far_out(
-    weights: Weights, group: int, units: NDArray[np.intp], span: Span, floor: Array, found: Outcome
-) -> Iterator[_FarOut]:
+def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, found: Outcome) -> Iterator[_FarOut]:
     if not units.size:
         return
     basis, live = span.strongest(min(_SOFT_RANK, span.fan_in // _SOFT_SHARE)), span.live()
+    rounding = weights.rounding(group)
     for start in range(0, units.size, BLOCK):
         part = units[start : start + BLOCK]
         difference = weights.difference(group, part, found.decay)
         fit = trimmed.fit(trimmed.Part(basis, difference, np.zeros_like(difference), live))
-        scale = np.maximum(fit.scale, floor[part])  # rounding never stands out
+        scale = np.maximum(fit.scale, rounding[part])
         found.error_scale[group * weights.units + part] = scale
         if not found.certificates:
             finite = np.abs(fit.residual[np.isfinite(fit.residual)])

@@ -68,11 +68,19 @@ def resolve(initial: Initial) -> dict[str, Tensor]:
         raise InputError(
             f"initial must be a network, a state dict, a file or Seeded(factory, seed); got {type(initial).__name__}"
         )
-    return {name: value.detach() for name, value in initial.items() if isinstance(value, Tensor)}
+    return {name: value.detach() for name, value in initial.items() if isinstance(value, Tensor) and not _empty(value)}
+
+
+def _empty(value: Tensor) -> bool:
+    """Whether it has no values yet: lazy, or on the meta device."""
+    return isinstance(value, nn.UninitializedParameter | nn.UninitializedBuffer) or value.is_meta
 
 
 def sort_layers(
-    model: nn.Module, initial: Mapping[str, Tensor] | None, chosen: "list[str] | None"
+    model: nn.Module,
+    initial: Mapping[str, Tensor] | None,
+    chosen: "list[str] | None",
+    tied: Mapping[str, set[str]],
 ) -> tuple[list[Layer], list[Skipped]]:
     """The layers that can be written as regressions and have initial weights, and those to leave alone.
 
@@ -83,7 +91,6 @@ def sort_layers(
     for name in chosen or ():
         if name not in named:
             raise InputError(f"layers must be names of layers with weights; {name!r} is none of {list(named)}")
-    owners = _owners(model)
     found: list[Layer] = []
     skipped: list[Skipped] = []
     for name, module in named.items():
@@ -92,7 +99,7 @@ def sort_layers(
             reason = "not asked for"
         if reason is None:
             layer = Layer(name, module)  # pyright: ignore[reportArgumentType]  # refusal() knows its kind
-            reason = _shared(layer, owners) or (None if initial is None else _unfit(layer, initial))
+            reason = _shared(layer, tied) or (None if initial is None else _unfit(layer, initial))
             if reason is None:
                 found.append(layer)
         if reason is not None:
@@ -113,6 +120,17 @@ def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tens
     return to_matrix(weight, bias[0] if bias else None, layer.groups)
 
 
+def differs(module: nn.Module, name: str, initial: Mapping[str, Tensor] | None) -> bool:
+    """Whether a module's own tensors are others than the initial ones, so that nobody knows if they are right."""
+    own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+    prefix = f"{name}." if name else ""
+    for key, value in own:
+        given = None if initial is None else initial.get(prefix + key)
+        if _empty(value) or (value.is_floating_point() and (given is None or not torch.equal(given.to(value), value))):
+            return True
+    return False
+
+
 def duplicate(model: nn.Module) -> nn.Module:
     """A copy of the caller's network to work on.
 
@@ -121,6 +139,11 @@ def duplicate(model: nn.Module) -> nn.Module:
     """
     if not isinstance(model, nn.Module):
         raise InputError(f"model must be a torch.nn.Module; got {type(model).__name__}")
+    if any("_orig_mod" in name.split(".") for name, _ in model.named_modules()):
+        raise InputError(
+            "the model must not be compiled, since what is compiled cannot be watched; give what torch.compile was "
+            "given (its _orig_mod), and compile the purified network"
+        )
     try:
         return copy.deepcopy(model)
     except Exception as error:
@@ -130,23 +153,34 @@ def duplicate(model: nn.Module) -> nn.Module:
         ) from error
 
 
-def _owners(model: nn.Module) -> dict[int, set[str]]:
-    """For each tensor's memory, the modules that use it; a module under two names is one."""
-    owners: dict[int, set[str]] = {}
+def ties(model: nn.Module) -> dict[str, set[str]]:
+    """For each parameter by its name, the others that use the same memory, whole or in part.
+
+    To be asked of the caller's network: a copy has its own memory for every view of the same.
+    """
+    places = []
     for name, module in model.named_modules():
         for key, value in module._parameters.items():
-            if value is not None and not isinstance(value, nn.UninitializedParameter) and not value.is_meta:
-                owners.setdefault(value.untyped_storage().data_ptr(), set()).add(f"{name}.{key}".lstrip("."))
-    return owners
+            if value is not None and not _empty(value) and value.numel():
+                start = value.data_ptr()
+                extent = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
+                places.append(
+                    (value.device.index or 0, start, start + extent * value.element_size(), f"{name}.{key}".lstrip("."))
+                )
+    found: dict[str, set[str]] = {name: set() for *_, name in places}
+    places.sort()
+    for position, (device, _, end, name) in enumerate(places):
+        for other_device, start, _, other in places[position + 1 :]:
+            if (other_device, start) >= (device, end):
+                break
+            found[name].add(other)
+            found[other].add(name)
+    return found
 
 
-def _shared(layer: Layer, owners: Mapping[int, set[str]]) -> str | None:
-    for tensor in layer.tensors:
-        value = layer.module.get_parameter(tensor.rpartition(".")[2])
-        others = owners[value.untyped_storage().data_ptr()] - {tensor}
-        if others:
-            return f"its weights are tied with {', '.join(sorted(others))}, which would change with them"
-    return None
+def _shared(layer: Layer, tied: Mapping[str, set[str]]) -> str | None:
+    others = set().union(*(tied[tensor] for tensor in layer.tensors))
+    return f"its weights are tied with {', '.join(sorted(others))}, which would change with them" if others else None
 
 
 def _unfit(layer: Layer, initial: Mapping[str, Tensor]) -> str | None:

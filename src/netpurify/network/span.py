@@ -19,8 +19,9 @@ _NOISE = 32.0
 """Directions below this many rounding units of the strongest are rounding: activations pass through several layers."""
 _ROOM = 512
 """Rows that are kept as they are however small the fan-in."""
-_PER_BATCH = 2
-"""Once every direction is spanned, this many times fan-in rows of a batch are enough to weigh the directions."""
+_THINNER = 3
+"""Once every direction is spanned, rows are weighed ever more sparsely: with every factor of this many rows, one in as
+many. Odd, so that it does not fall in step with the width of images."""
 _SPARE, _STEPS = 16, 6
 
 
@@ -29,7 +30,8 @@ class Span:
     """Rows of clean inputs to one group of a layer, and what they span.
 
     Rows are kept as they are up to twice the fan-in; beyond that they are replaced by the triangle of their QR
-    factorisation, which spans the same. As soon as every live direction is spanned, only second moments are kept.
+    factorisation, which spans the same. As soon as every live direction is spanned, only second moments are kept, until
+    a coordinate lights up that was dead.
 
     Attributes:
         fan_in: Length of a row.
@@ -58,11 +60,13 @@ class Span:
                 "it that cannot be repaired"
             )
         self.count += rows.shape[0]
-        if self.full:
+        if self.full and not (rows != 0.0).any(dim=0).cpu().numpy()[~self.live()].any():
             self._weigh(rows)
             return
+        if self.full:
+            self._reopen()
         # In fixed steps, so that the result does not depend on how the rows were cut into batches.
-        room = max(2 * self.fan_in, _ROOM)
+        room = self._room
         if min(room, self._held + rows.shape[0]) * self.fan_in * 8 > LIMIT:
             raise InputError(
                 f"the rows of this layer must fit into {LIMIT >> 30} GB; {min(self.count, room)} rows of "
@@ -93,12 +97,45 @@ class Span:
                 self._moments = rows.T @ rows
             self._rows, self._held = [], 0
 
-    def _weigh(self, rows: Tensor) -> None:
-        step = max(1, rows.shape[0] // (_PER_BATCH * self.fan_in))
-        part = rows[::step].detach().double().cpu().numpy()
-        assert self._moments is not None
+    def _reopen(self) -> None:
+        """Coordinates light up that were dead: go on with rows that have the same second moments."""
+        moments, live = self._second(), self.live()
+        root = np.zeros((int(live.sum()), self.fan_in))
         with one_thread():
-            self._moments += part.T @ part
+            values, vectors = np.linalg.eigh(moments[np.ix_(live, live)])
+        root[:, live] = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        self._rows, self._held, self._moments, self.full = [root], root.shape[0], None, False
+
+    @property
+    def _room(self) -> int:
+        return max(2 * self.fan_in, _ROOM)
+
+    def _weigh(self, rows: Tensor) -> None:
+        """Add the last rows to the second moments: which are taken depends on their position alone."""
+        position = self.count - rows.shape[0]
+        step, end = 1, 2 * self._room
+        while rows.shape[0]:
+            while position >= end:
+                step, end = _THINNER * step, _THINNER * end
+            part = rows[: end - position]
+            taken = part[-position % step :: step].detach().double().cpu().numpy() * np.sqrt(step)
+            while taken.shape[0]:
+                self._rows.append(taken[: self._room - self._held])
+                self._held += self._rows[-1].shape[0]
+                taken = taken[self._rows[-1].shape[0] :]
+                if self._held >= self._room:
+                    self._moments, self._rows, self._held = self._second(), [], 0
+            position += part.shape[0]
+            rows = rows[part.shape[0] :]
+
+    def _second(self) -> NDArray[np.float64]:
+        """Second moments, with those of the rows that are still kept as they are."""
+        assert self._moments is not None
+        if not self._rows:
+            return self._moments
+        rows = np.concatenate(self._rows)
+        with one_thread():
+            return self._moments + rows.T @ rows
 
     def matrix(self) -> NDArray[np.float64]:
         """Columns that span what the rows span, [fan-in, columns].
@@ -121,9 +158,7 @@ class Span:
 
     def live(self) -> NDArray[np.bool_]:
         """Coordinates that are not zero in every row, [fan-in]."""
-        if self._moments is not None:
-            return np.diagonal(self._moments) > 0.0
-        found = np.zeros(self.fan_in, np.bool_)
+        found = np.zeros(self.fan_in, np.bool_) if self._moments is None else np.diagonal(self._moments) > 0.0
         for rows in self._rows:
             found |= (rows != 0.0).any(axis=0)
         return found
@@ -154,18 +189,19 @@ class Span:
         if self._moments is None or 4 * rank > self.fan_in:
             return np.ascontiguousarray(self._principal()[:, :rank])
         # A few steps of subspace iteration: all eigenvectors of a large layer would take minutes.
+        moments = self._second()
         start = np.random.default_rng(0).normal(size=(self.fan_in, rank + _SPARE))
         with one_thread():
             for _ in range(_STEPS):
-                start = np.linalg.qr(self._moments @ start)[0]
-            values, turn = np.linalg.eigh(start.T @ self._moments @ start)
+                start = np.linalg.qr(moments @ start)[0]
+            values, turn = np.linalg.eigh(start.T @ moments @ start)
         return np.ascontiguousarray(start @ turn[:, np.argsort(-values)[:rank]])
 
     def energies(self) -> NDArray[np.float64]:
         """Energy of the rows in their principal directions, from the largest on."""
         with one_thread():
             if self._moments is not None:
-                values = np.linalg.eigvalsh(self._moments)[::-1]
+                values = np.linalg.eigvalsh(self._second())[::-1]
             else:
                 values = np.square(np.linalg.svd(self.matrix(), compute_uv=False))
         return np.maximum(values[self._above_rounding(values)], 0.0)
@@ -174,7 +210,7 @@ class Span:
         """Principal directions with energy above rounding, [fan-in, directions], strongest first."""
         with one_thread():
             if self._moments is not None:
-                values, vectors = np.linalg.eigh(self._moments)
+                values, vectors = np.linalg.eigh(self._second())
                 values, vectors = values[::-1], vectors[:, ::-1]
             else:
                 vectors, sizes, _ = np.linalg.svd(self.matrix(), full_matrices=False)

@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedFit:
-    """One part's fit: residual [fan-in, units], with NaN where missing, and its robust scale [units]."""
+    """One part's fit: residual [fan-in, units], NaN where missing, and robust scale [units], infinite if unknown."""
 
     fitted: Array
     residual: Array
@@ -55,6 +55,8 @@ def fit(part: Part) -> TrimmedFit:
 def decay(parts: Sequence[Part]) -> float:
     """The factor c of the initial weights, pooled over all units; 1 where nothing says otherwise."""
     factor, fits = _rounds(parts, shrink=True)
+    if not all(np.isfinite(found.scale).all() for found in fits):
+        return 1.0
     error, energy = 0.0, 0.0
     for part, found in zip(parts, fits, strict=True):
         outside = _outside(part)
@@ -100,11 +102,13 @@ def _look(part: Part, factor: float, fitted: Array) -> TrimmedFit:
     residual = part.difference - (factor - 1.0) * part.initial - fitted
     sizes = np.abs(residual[part.live])
     freedom = np.sqrt(max(0.05, 1.0 - part.basis.shape[1] / max(1, sizes.shape[0])))
-    scale = np.zeros(residual.shape[1])
-    seen = np.isfinite(sizes).any(axis=0)
-    scale[seen] = 1.4826 * np.nanmedian(sizes[:, seen], axis=0) / freedom
-    usual = float(np.median(scale[scale > 0.0])) if (scale > 0.0).any() else 0.0
-    # A unit that never changed has a scale of 0 of its own, by which anything would stand out.
+    # A unit of which most weights never changed says nothing of the misfit: it was masked, or lit by few inputs.
+    spoken = 2 * np.count_nonzero(part.difference[part.live], axis=0) > sizes.shape[0]
+    spoken &= np.isfinite(sizes).any(axis=0)
+    scale = np.full(residual.shape[1], np.nan)
+    scale[spoken] = 1.4826 * np.nanmedian(sizes[:, spoken], axis=0) / freedom
+    usual = float(np.median(scale[spoken])) if spoken.any() else np.inf
+    scale[~spoken] = usual
     return TrimmedFit(fitted, residual, np.maximum(scale, max(1e-3 * usual, np.finfo(np.float64).tiny)))
 
 
