@@ -28,7 +28,7 @@ LAWS: dict[str, Law] = {"noise": Normal(0.0, 1.0), "bit flip": BitFlip(), "erasu
 SHARES = (0.05, 0.1, 0.2, 0.3)
 EXACT = 1e-5
 COLUMNS = (
-    "network", "altered", "share", "precision", "recall", "units exact", "approximate", "left alone",
+    "network", "altered", "share", "precision", "recall", "units exact", "approximate", "left alone", "unjudged",
     "largest error", "seconds",
 )  # fmt: skip
 
@@ -135,7 +135,7 @@ def rows(case: Case, shares: tuple[float, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def judge(result: Purification, true: nn.Module, altered: dict[str, Tensor], seconds: float) -> tuple[str, ...]:
-    """Precision, recall, units exact, approximate and left alone, largest error where recovered, seconds."""
+    """Precision, recall, units by grade, weights left unjudged, largest error of a recovered weight, seconds."""
     table = result.altered
     named = {(table.names[tensor], int(index)) for tensor, index in zip(table.tensor, table.index, strict=True)}
     state = true.state_dict()
@@ -155,16 +155,20 @@ def judge(result: Purification, true: nn.Module, altered: dict[str, Tensor], sec
     worst, exact = 0.0, 0
     purified = result.model.state_dict()
     for layer in result.layers:
-        error = (purified[f"{layer.name}.weight"] - state[f"{layer.name}.weight"]).abs().flatten(1).amax(1)
+        name = f"{layer.name}.weight"
+        error = (purified[name] - state[name]).abs().flatten(1)
+        exact += int((error.amax(1) <= EXACT).sum())
         good = torch.from_numpy(layer.grade == Grade.RECOVERED)
-        worst = max(worst, float(error[good].max()) if good.any() else 0.0)
-        exact += int((error <= EXACT).sum())
+        # What was neither replaced nor right was left unjudged, and is counted as such.
+        repaired = (purified[name] != result.contaminated[name]).flatten(1)[good]
+        worst = max(worst, float((error[good] * repaired).max()) if good.any() else 0.0)
     return (
         f"{hits / len(named):.3f}" if named else "-",
         f"{hits / (hits + misses):.3f}" if hits + misses else "-",
         f"{exact} of {units}",
         str(result.count(Grade.APPROXIMATE)),
         str(result.count(Grade.LEFT_ALONE)),
+        str(sum(layer.unjudged for layer in result.layers)),
         f"{worst:.1e}",
         f"{seconds:.1f}",
     )

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 def build(width=40):
-    return nn.Sequential(nn.Linear(60, width), nn.ReLU(), nn.Linear(width, 3))
+    return nn.Sequential(nn.Linear(60, width), nn.ReLU(), nn.Linear(width, 5))
 
 def one():
     print("building")
@@ -68,7 +68,7 @@ def run(capsys, monkeypatch):
 
 
 def build(width=40):
-    return nn.Sequential(nn.Linear(60, width), nn.ReLU(), nn.Linear(width, 3))
+    return nn.Sequential(nn.Linear(60, width), nn.ReLU(), nn.Linear(width, 5))
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +77,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     generator = torch.Generator().manual_seed(3)
     inputs = torch.randn(8, 60, generator=generator)
-    labels = torch.arange(8) % 3
+    labels = torch.arange(8) % 5
     initial = Seeded(build, 5).build()
     trained = Seeded(build, 5).build()
     for part in (trained[0], trained[2]):  # one after the other, so that both layers can be recovered

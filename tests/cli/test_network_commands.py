@@ -55,7 +55,7 @@ def test_purify_recovers_the_truth_and_says_so(run, files, common):
         assert torch.equal(found[name][~hit[name]], dirty[name][~hit[name]])
     assert f"altered weights: {count:,}" in done.out
     assert "on 8 clean inputs, before and after" in done.out
-    assert "layers: 2, weights: 2,563, clean inputs: 8" in done.err
+    assert "layers: 2, weights: 2,645, clean inputs: 8" in done.err
     assert "2 of 2 layers" in done.err
     note = json.loads(checkpoint.load_metadata(files / "out.safetensors")["netpurify"])
     assert note["model"] == checkpoint.digest(dirty)
@@ -86,7 +86,7 @@ def test_healthy_network_is_left_alone(run, files, common):
 def test_project_without_initial_weights(run, files, common):
     done = run("purify", "contaminated.safetensors", *common, "--policy", "project", "-o", files / "out.safetensors")
     assert done.code == 0, done.err
-    assert "units projected: 43" in done.out
+    assert "units projected: 45" in done.out
 
 
 def test_interrupt_is_no_finding_and_writes_nothing(run, files, common, monkeypatch):
@@ -114,7 +114,7 @@ def test_weights_that_stay_broken_are_a_finding(run, files, common):
     checkpoint.save_weights(state, files / "nan.safetensors")
     done = purified(run, common, files, "--layer", "0", weights=files / "nan.safetensors")
     assert done.code == 1
-    assert "weights that are not finite: 120" in done.out
+    assert "weights that are not finite: 200" in done.out
 
 
 def test_weights_keep_the_dtype_of_their_file(run, files, common):

@@ -96,14 +96,14 @@ def test_verify_sees_changes_under_a_proof_without_evidence(run, proven):
     state["2.weight"] = state["2.weight"] + 1.0
     checkpoint.save_weights(state, proven / "out.safetensors")
     difference = torch.cat(
-        [(before[f"2.{part}"] - start[f"2.{part}"]).reshape(3, -1) for part in ("weight", "bias")], 1
+        [(before[f"2.{part}"] - start[f"2.{part}"]).reshape(5, -1) for part in ("weight", "bias")], 1
     )
-    block = {"1.columns": torch.eye(41), "1.coefficients": difference.T, "1.dual": torch.zeros(41, 3)}
+    block = {"1.columns": torch.eye(41), "1.coefficients": difference.T, "1.dual": torch.zeros(41, 5)}
     forged = {name: value.double().contiguous() for name, value in block.items()}
     retell(proven, tensors=forged, digests={"purified": checkpoint.digest(state)})
     done = verified(run, proven)
     assert done.code == 1
-    assert re.search(r"2: .* proven fit: 12\d", done.message)
+    assert re.search(r"2: .* proven fit: 20\d", done.message)
 
 
 def test_frozen_layer_needs_no_proof(run, files, common):
@@ -111,7 +111,7 @@ def test_frozen_layer_needs_no_proof(run, files, common):
     state = checkpoint.load_weights("initial.safetensors")
     inputs = torch.from_numpy(np.load("inputs.npy"))
     seen = torch.relu(inputs @ state["0.weight"].T + state["0.bias"])
-    step = 0.1 * torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+    step = 0.1 * torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
     state |= {"2.weight": state["2.weight"] + step @ seen, "2.bias": state["2.bias"] + step.sum(1)}
     state["0.weight"] = state["0.weight"].clone()
     state["0.weight"][1, 2] = 9.0

@@ -13,7 +13,7 @@ _COMMON = 0.75
 _FEW = 4
 """A row on which at least three of four units differ is a matter of the row, not of weights: inputs that training saw
 and the clean inputs do not show, or a unit before it that could not be repaired. Fewer than four units cannot tell."""
-_UNLIKELY = 0.01
+_UNLIKELY = 0.001
 _STRUCTURED = 1e-4
 _SPREADS, _PAIRS = 6.0, 10.0
 """Beyond these odds for the fullest line, or this many standard deviations and pairs in the same lines, weights differ

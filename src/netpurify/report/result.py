@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from netpurify.errors import InputError
 from netpurify.experiments.experiment import Mode, Row, Scalar
@@ -30,7 +31,7 @@ class Failure:
     trials: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """One figure of the paper and what was measured for it.
 
@@ -49,12 +50,12 @@ class Result:
         """Its heading."""
         return f"Figure {self.figure.number}: {self.figure.title}"
 
-    @property
+    @cached_property
     def panels(self) -> list[Panel]:
         """The plot; empty if no trial succeeded, as there is nothing that a figure could read then."""
         return self.figure.panels(self.rows) if self._measured else []
 
-    @property
+    @cached_property
     def findings(self) -> list[Finding]:
         """The claims beside what was measured; empty if no trial succeeded."""
         return self.figure.findings(self.rows) if self._measured else []
