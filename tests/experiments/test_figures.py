@@ -184,6 +184,8 @@ def verdicts(number, change=lambda row: row):
 
 
 def test_verdicts_of_the_full_run():
+    assert verdicts(2) == [Verdict.HOLDS, Verdict.LIMITS, Verdict.LIMITS]
+    assert verdicts(3) == [Verdict.LIMITS, Verdict.FAILS, Verdict.HOLDS]
     assert verdicts(4) == [Verdict.HOLDS, Verdict.LIMITS]
     assert verdicts(5) == [Verdict.LIMITS, Verdict.LIMITS, Verdict.FAILS]
     assert verdicts(6) == verdicts(7) == [Verdict.LIMITS, Verdict.LIMITS, Verdict.HOLDS]
