@@ -460,6 +460,11 @@ BAD = {
     "rank of zero": ({"rank": 0, "policy": "project"}, "at least 1"),
     "rank beyond one": ({"rank": 1.5, "policy": "project"}, "share of the energy"),
     "batch of zero": ({"batch": 0}, "batch must be at least 1"),
+    "decay with project": ({"decay": 0.9, "policy": "project"}, 'option of policy="recover"'),
+    "decay above one": ({"decay": 1.5}, "decay must be"),
+    "noise floor below zero": ({"noise_floor": -1.0}, "noise_floor must be"),
+    "noise floor that is no number": ({"noise_floor": float("nan")}, "noise_floor must be"),
+    "jobs without an engine": ({"jobs": 2}, "jobs is an option of engine"),
     "unknown engine": ({"engine": "cloud"}, "engine must be"),
 }
 

@@ -7,10 +7,11 @@
 ``Layer`` writes a layer as a matrix and its inputs as rows, ``Span`` gathers what the rows span.
 """
 
+from netpurify.network.agreement import Agreement
 from netpurify.network.layers import Layer
 from netpurify.network.plan import check
 from netpurify.network.proofs import ProofFile, load_proof, save_proof
-from netpurify.network.purification import Agreement, Purification, purify
+from netpurify.network.purification import Purification, purify
 from netpurify.network.recheck import LayerCheck, Recheck, recheck
 from netpurify.network.records import Altered, Grade, LayerPlan, LayerRecord, Plan, Proof
 from netpurify.network.reference import Seeded, Skipped

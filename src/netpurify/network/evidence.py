@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
+from netpurify import lad
+
 FAR = 8.0
 """In robust standard deviations: nothing nearer is called altered without proof."""
 _CLEAR = 4.0
@@ -18,6 +20,15 @@ _STRUCTURED = 1e-4
 _SPREADS, _PAIRS = 6.0, 10.0
 """Beyond these odds for the fullest line, or this many standard deviations and pairs in the same lines, weights differ
 by rows and units."""
+
+_SURPLUS = 5
+"""Weights that must agree beyond the rank: one does by chance in some of a hundred units, five in none of a billion."""
+
+
+def proven(certificate: lad.Certificate, fan_in: int) -> NDArray[np.bool_]:
+    """Units whose fit is the truth: enough weights agree on it, or all do, so that there is nothing to repair."""
+    enough = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED)) & (certificate.surplus >= _SURPLUS)
+    return enough | ((certificate.status == lad.Status.CLEAN) & (certificate.zeros == fan_in))
 
 
 def border(sizes: NDArray[np.float64]) -> float:

@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from netpurify import lad
-from netpurify.network import recover as recovery
 from netpurify.network.capture import Data, Forward, Runner
 from netpurify.network.layers import Layer
 from netpurify.network.records import LayerPlan, Plan
+from netpurify.network.recover import frozen as restore_frozen
 from netpurify.network.reference import Initial, Skipped, duplicate, reference_matrix, resolve, sort_layers, ties
 from netpurify.network.span import Span
+from netpurify.network.weights import Weights
 
 _PER_FIT = 5e-8
 """Seconds per fan-in and rank that solving and verifying a unit takes; a unit beyond its limit takes ten times that."""
@@ -56,8 +57,8 @@ def check(
     frozen = {}
     for layer in known:
         start = reference_matrix(layer, reference)
-        weights = recovery.Weights.of(layer.matrix(), start, bias=layer.module.bias is not None)
-        frozen[layer.name] = reference is not None and recovery.frozen(weights) is not None
+        weights = Weights.of(layer.matrix(), start, bias=layer.module.bias is not None)
+        frozen[layer.name] = reference is not None and restore_frozen(weights) is not None
         tamed = np.where(weights.missing, weights.initial, weights.contaminated)
         layer.write(torch.from_numpy(tamed).to(start))
     runner = Runner(copy, data, forward=forward, batch=batch)

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.network.blocks import fit_units
+from netpurify.network.outcome import Outcome
 from netpurify.network.records import Grade
-from netpurify.network.recover import Options, Outcome, Weights
+from netpurify.network.recover import Options
 from netpurify.network.span import Span
+from netpurify.network.weights import Weights
 
 
 def cut(span: Span, rank: float | None) -> lad.Design | None:

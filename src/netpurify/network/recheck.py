@@ -11,9 +11,11 @@ from torch import Tensor
 from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.lad.solution import Solution, Statistics
-from netpurify.network import recover as recovery
+from netpurify.network import evidence
 from netpurify.network.layers import to_matrix
 from netpurify.network.records import Proof
+from netpurify.network.recover import frozen
+from netpurify.network.weights import Weights
 
 State = Mapping[str, Tensor]
 Mask = NDArray[np.bool_]
@@ -127,7 +129,7 @@ def _layer(name: str, proofs: Sequence[Proof], decays: Mapping[str, float], clai
         name=name,
         units=units.size,
         certified=sum(int(part.certified.sum()) for part in certificates),
-        recovered=sum(int(recovery.proven(part, before.shape[1]).sum()) for part in certificates),
+        recovered=sum(int(evidence.proven(part, before.shape[1]).sum()) for part in certificates),
         largest_gap=max(float(part.relative_gap.max(initial=0.0)) for part in certificates),
         kept=kept,
         unexplained=int(unexplained.sum()),
@@ -138,7 +140,7 @@ def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, 
     """What is proven of a block, which of its purified weights follow, and which weights it convicts."""
     matrix = _matrix(proof, claim.contaminated, "contaminated weights")
     initial = torch.zeros_like(matrix) if claim.initial is None else _matrix(proof, claim.initial, "initial weights")
-    weights = recovery.Weights.of(matrix, initial.to(matrix), bias=False)
+    weights = Weights.of(matrix, initial.to(matrix), bias=False)
     units = proof.units - proof.group * weights.units
     if proof.units.size and not 0 <= units.min() <= units.max() < weights.units:
         raise InputError(f"{proof.layer!r} has {weights.units} units in a group; the proof speaks of others")
@@ -152,7 +154,7 @@ def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, 
     after = _matrix(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
     predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
     follows = _near(after, predicted)
-    convicted = ~(np.abs(difference - fitted) <= floor) & recovery.proven(certificate, design.fan_in)
+    convicted = ~(np.abs(difference - fitted) <= floor) & evidence.proven(certificate, design.fan_in)
     if claim.policy == "recover":
         return certificate, follows & convicted, convicted
     return certificate, follows & certificate.certified, np.zeros_like(convicted)
@@ -179,7 +181,7 @@ def _frozen(name: str, claim: _Claim) -> bool:
         to_matrix(state[names[0]], state[names[1]] if len(names) > 1 else None, 1)
         for state in (claim.contaminated, initial)
     )
-    return recovery.frozen(recovery.Weights.of(given, start.to(given), bias=False)) is not None
+    return frozen(Weights.of(given, start.to(given), bias=False)) is not None
 
 
 def _solution(proof: Proof, floor: NDArray[np.float64], design: lad.Design) -> Solution:

@@ -1,0 +1,83 @@
+"""Weight decay: the factor that training left on a layer's initial weights, and whether units come back with it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netpurify import lad
+from netpurify.network import evidence, trimmed
+from netpurify.network.approximate import strongest
+from netpurify.network.span import Span
+from netpurify.network.weights import Array, Weights
+
+_PROBES = 16
+"""Units that are fitted first: if none of them can be recovered, the others are not tried."""
+_SAMPLE = 64
+"""Units from which the decay is estimated."""
+
+
+def settle(
+    weights: Weights,
+    spans: Sequence[Span],
+    designs: Sequence[lad.Design | None],
+    floors: Sequence[Array],
+    given: float | None,
+) -> tuple[float, bool]:
+    """The decay, and whether some units can be recovered with it.
+
+    Most layers were trained without: only if no unit can be recovered so is the decay estimated, and an estimate that
+    recovers nothing is no fact.
+
+    Args:
+        weights: The layer's weights.
+        spans: What its clean inputs span, group by group.
+        designs: The spans as designs; ``None`` where every direction is spanned.
+        floors: Noise floors, group by group.
+        given: The decay, if it is known.
+    """
+    first = 1.0 if given is None else given
+    if _probe(weights, designs, floors, first):
+        return first, True
+    if given is not None:
+        return first, False
+    parts = []
+    for group, units in _sample(weights, _SAMPLE):
+        basis, live = _tight_basis(spans[group], designs[group]), spans[group].live()
+        initial = weights.initial[group][:, units].astype(np.float64)
+        if weights.bias:
+            initial[-1] = 0.0  # biases are often spared, and must not pull the estimate
+        parts.append(trimmed.Part(basis, weights.difference(group, units), initial, live))
+    estimate = trimmed.decay(parts)
+    if 0.0 < estimate < 1.0 and _probe(weights, designs, floors, estimate):  # decay only shrinks
+        return estimate, True
+    return 1.0, False
+
+
+def _probe(weights: Weights, designs: Sequence[lad.Design | None], floors: Sequence[Array], decay: float) -> bool:
+    """Whether any of a few units can be recovered."""
+    for group, units in _sample(weights, _PROBES):
+        design = designs[group]
+        if design is not None:
+            difference = weights.difference(group, units, decay)
+            solution = lad.solve(design, difference, noise_floor=floors[group][units])
+            if evidence.proven(lad.verify(design, difference, solution), design.fan_in).any():
+                return True
+    return False
+
+
+def _sample(weights: Weights, count: int) -> list[tuple[int, NDArray[np.intp]]]:
+    """About ``count`` units, evenly spread over the groups and inside them."""
+    groups = np.unique(np.linspace(0, weights.groups - 1, min(weights.groups, count)).astype(np.intp))
+    each = max(1, count // groups.size)
+    units = np.unique(np.linspace(0, weights.units - 1, min(weights.units, each)).astype(np.intp))
+    return [(int(group), units) for group in groups]
+
+
+def _tight_basis(span: Span, design: lad.Design | None) -> Array:
+    """All that is spanned, as long as enough is not; else the strongest directions."""
+    if design is None or 4 * design.rank > 3 * design.live.size:
+        return strongest(span)
+    basis = np.zeros((span.fan_in, design.rank))
+    basis[design.live] = design.compact
+    return basis
