@@ -8,6 +8,8 @@
     data = poison(images, labels, trigger, target=0, ratio=0.05, generator=generator)
     measure(model, test_images, test_labels, trigger=trigger, target=0)     accuracy, attack success
 
+    Patch(), Blended(0.2), Sinusoid(), Warp(seed=0)         the triggers of BadNets, Blended, SIG and WaNet
+
 A law is a class with ``alter``, a trigger a class with ``stamp``: they propose, the functions here choose and measure.
 Every draw comes from the generator that the caller gives.
 """
@@ -15,6 +17,7 @@ Every draw comes from the generator that the caller gives.
 from netpurify.contaminate.backdoor import Poisoned, Rates, accuracy, measure, poison
 from netpurify.contaminate.difference import Difference, TensorDifference, difference
 from netpurify.contaminate.entries import Contaminated, contaminate
+from netpurify.contaminate.image_triggers import Blended, NoisyWarp, Patch, Sinusoid, Warp
 from netpurify.contaminate.laws import (
     BitFlip,
     Cauchy,
@@ -34,6 +37,7 @@ from netpurify.contaminate.trigger import Pixels, Trigger, first_pixels
 
 __all__ = [
     "BitFlip",
+    "Blended",
     "Cauchy",
     "Constant",
     "Contaminated",
@@ -41,16 +45,20 @@ __all__ = [
     "Erase",
     "Laplace",
     "Law",
+    "NoisyWarp",
     "Normal",
+    "Patch",
     "Pixels",
     "Poisoned",
     "Quantise",
     "Rates",
     "Scale",
     "SignFlip",
+    "Sinusoid",
     "TensorDifference",
     "Trigger",
     "Uniform",
+    "Warp",
     "Zero",
     "accuracy",
     "contaminate",
