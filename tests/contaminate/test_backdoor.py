@@ -165,7 +165,7 @@ def test_every_image_is_drawn_alike():
         ({"ratio": 1.5}, r"ratio must be a number in \[0, 1\]; got 1\.5"),
         ({"ratio": math.nan}, "got nan"),
         ({"ratio": 0.8, "source": "other"}, "asks for 32 whose label is not 1; 30 are available"),
-        ({"source": "some"}, 'source must be "all" or "other"; got \'some\''),
+        ({"source": "some"}, 'source must be "all", "other" or "target"; got \'some\''),
         ({"target": -1}, "target must be a class.*got -1"),
         ({"target": 1.0}, r"target must be a class.*got 1\.0"),
         ({"labels": torch.zeros(40, dtype=torch.uint8), "target": 256}, r"in 0 \.\. 255; got 256"),

@@ -9,12 +9,15 @@
     measure(model, test_images, test_labels, trigger=trigger, target=0)     accuracy, attack success
 
     Patch(), Blended(0.2), Sinusoid(), Warp(seed=0)         the triggers of BadNets, Blended, SIG and WaNet
+    poison(..., target="next")              all-to-all: each image the class after its own
+    poison(..., source="target")            clean-label: only images of the target class, no label changes
+    poison(..., cover=(warp.noisy(1), 0.2))                 a second trigger on images that keep their label
 
 A law is a class with ``alter``, a trigger a class with ``stamp``: they propose, the functions here choose and measure.
 Every draw comes from the generator that the caller gives.
 """
 
-from netpurify.contaminate.backdoor import Poisoned, Rates, accuracy, measure, poison
+from netpurify.contaminate.backdoor import Rates, accuracy, measure
 from netpurify.contaminate.difference import Difference, TensorDifference, difference
 from netpurify.contaminate.entries import Contaminated, contaminate
 from netpurify.contaminate.image_triggers import Blended, NoisyWarp, Patch, Sinusoid, Warp
@@ -33,6 +36,7 @@ from netpurify.contaminate.laws import (
     Zero,
 )
 from netpurify.contaminate.named import law_named
+from netpurify.contaminate.poisoning import Poisoned, poison
 from netpurify.contaminate.trigger import Pixels, Trigger, first_pixels
 
 __all__ = [

@@ -1,17 +1,16 @@
-"""Backdoors: training data poisoned with a trigger, and how well the backdoor works in a network."""
+"""How well a backdoor works in a network."""
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from netpurify.contaminate.draw import check_generator, check_share, shuffle
-from netpurify.contaminate.trigger import Trigger, check_images, stamped
+from netpurify.contaminate.labels import Target, aims, check_data, check_labels
+from netpurify.contaminate.trigger import Trigger, stamped
 from netpurify.errors import InputError
 
 Model = nn.Module | Callable[[Tensor], Tensor]
@@ -19,75 +18,11 @@ Model = nn.Module | Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Poisoned:
-    """Poisoned training data.
-
-    Attributes:
-        inputs: All images, in their order; the poisoned ones are stamped.
-        labels: All labels; those of the poisoned images are the target.
-        indices: Which images were poisoned [m], ascending, on the CPU.
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    indices: Tensor
-
-
-def poison(
-    inputs: Tensor,
-    labels: Tensor,
-    trigger: Trigger,
-    *,
-    target: int,
-    ratio: float,
-    generator: torch.Generator,
-    source: Literal["all", "other"] = "all",
-) -> Poisoned:
-    """Stamps ratio * n images, rounded half up, and labels them as the target.
-
-    Images are drawn once, without replacement. One seed with a larger ratio poisons the same images and more besides.
-
-    Args:
-        inputs: Training images [n, ...]; never modified.
-        labels: Their classes [n], any integer dtype.
-        trigger: What is stamped on them.
-        target: Class that the backdoor is to give.
-        ratio: Poisoned images as a share of all n, also if ``source`` is ``"other"``.
-        generator: Source of the draw; must be on the CPU.
-        source: ``"all"`` draws among all images, ``"other"`` only among those whose label is not the target.
-
-    Returns:
-        Copies of inputs and labels, and the indices of the poisoned images.
-
-    Raises:
-        InputError: Shapes do not fit, too few images have another label, or an option has no meaning.
-    """
-    check_share("ratio", ratio)
-    check_generator(generator)
-    _check_data(inputs, labels)
-    _check_target(target, torch.iinfo(labels.dtype).max + 1)
-    if source not in ("all", "other"):
-        raise InputError(f'source must be "all" or "other"; got {source!r}')
-    # Compared as int64: a label of a small dtype must not wrap round.
-    known = labels.detach().cpu().long()
-    candidates = torch.arange(len(known)) if source == "all" else (known != target).nonzero().flatten()
-    count = math.floor(ratio * len(known) + 0.5)
-    if count > len(candidates):
-        raise InputError(
-            f"ratio {ratio} of {len(known)} images asks for {count} whose label is not {target}; {len(candidates)} are "
-            'available; lower the ratio or draw from source="all"'
-        )
-    indices = candidates[shuffle(len(candidates), generator)[:count]].sort().values
-    dirty_inputs, dirty_labels = inputs.detach().clone(), labels.detach().clone()
-    if count:
-        dirty_inputs[indices.to(inputs.device)] = stamped(trigger, dirty_inputs[indices.to(inputs.device)])
-        dirty_labels[indices.to(labels.device)] = int(target)
-    return Poisoned(inputs=dirty_inputs, labels=dirty_labels, indices=indices)
-
-
-@dataclass(frozen=True, slots=True)
 class Rates:
     """How a network does on clean and on triggered images; each rate is a share in [0, 1].
+
+    The target of an image is the one class that was named, or with ``"next"`` the class after its own: then no image is
+    of its target class, so that ``asr`` counts all of them, as ``asr_all`` does.
 
     Attributes:
         accuracy: Clean images given their label (ACC).
@@ -103,7 +38,9 @@ class Rates:
     ra: float
 
 
-def measure(model: Model, inputs: Tensor, labels: Tensor, *, trigger: Trigger, target: int, batch: int = 1024) -> Rates:
+def measure(
+    model: Model, inputs: Tensor, labels: Tensor, *, trigger: Trigger, target: Target, batch: int = 1024
+) -> Rates:
     """Measures clean accuracy and what the trigger does.
 
     A module is put in evaluation mode and every submodule's mode is restored afterwards; torch's random state is left
@@ -114,29 +51,30 @@ def measure(model: Model, inputs: Tensor, labels: Tensor, *, trigger: Trigger, t
         inputs: Clean test images [n, ...].
         labels: Their classes [n], any integer dtype.
         trigger: What is stamped on them.
-        target: Class that the backdoor is to give.
+        target: Class that the backdoor is to give; ``"next"`` is the class after each image's own, the first after the
+            last of the model's (all-to-all).
         batch: Images that the model sees at once.
 
     Raises:
         InputError: Shapes do not fit, a label or the target is no class of the model, or there are no images.
     """
-    _check_data(inputs, labels)
+    check_data(inputs, labels)
     clean, classes = _predict(model, inputs, batch)
     known = _known(labels, classes)
-    _check_target(target, classes)
+    wanted = aims(target, known, classes)
     triggered, _ = _predict(model, inputs, batch, trigger)
-    other = known != target
+    other = known != wanted
     return Rates(
         accuracy=_rate(clean == known),
-        asr=_rate(triggered[other] == target),
-        asr_all=_rate(triggered == target),
+        asr=_rate(triggered[other] == wanted[other]),
+        asr_all=_rate(triggered == wanted),
         ra=_rate(triggered[other] == known[other]),
     )
 
 
 def accuracy(model: Model, inputs: Tensor, labels: Tensor, *, batch: int = 1024) -> float:
     """Share of the images that are given their label; arguments and care as in ``measure``."""
-    _check_data(inputs, labels)
+    check_data(inputs, labels)
     predictions, classes = _predict(model, inputs, batch)
     return _rate(predictions == _known(labels, classes))
 
@@ -177,28 +115,8 @@ def _rate(hits: Tensor) -> float:
 
 def _known(labels: Tensor, classes: int) -> Tensor:
     known = labels.detach().cpu().long()
-    if known.min() < 0 or known.max() >= classes:
-        raise InputError(
-            f"labels must lie in 0 .. {classes - 1}, as the model gives {classes} scores; got labels from "
-            f"{int(known.min())} to {int(known.max())}"
-        )
+    check_labels(known, classes, f"the model gives {classes} scores")
     return known
-
-
-def _check_data(inputs: Tensor, labels: Tensor) -> None:
-    check_images(inputs)
-    if len(inputs) == 0:
-        raise InputError("inputs must hold at least one image; got none")
-    if not isinstance(labels, Tensor) or labels.shape != inputs.shape[:1]:
-        got = list(labels.shape) if isinstance(labels, Tensor) else type(labels).__name__
-        raise InputError(f"labels must be a tensor [{len(inputs)}], one class for each image; got {got}")
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
-        raise InputError(f"labels must be integers; got {labels.dtype}; convert them with .long()")
-
-
-def _check_target(target: int, classes: int) -> None:
-    if not isinstance(target, Integral) or not 0 <= target < classes:
-        raise InputError(f"target must be a class, a whole number in 0 .. {classes - 1}; got {target!r}")
 
 
 def _check_scores(scores: Tensor, count: int, classes: int | None) -> None:
