@@ -13,6 +13,8 @@
     poison(..., source="target")            clean-label: only images of the target class, no label changes
     poison(..., cover=(warp.noisy(1), 0.2))                 a second trigger on images that keep their label
 
+    train(model, data.inputs, data.labels, recipe=Recipe(), seed=0, folder="trained")     resumes, trains nothing twice
+
 A law is a class with ``alter``, a trigger a class with ``stamp``: they propose, the functions here choose and measure.
 Every draw comes from the generator that the caller gives.
 """
@@ -37,6 +39,7 @@ from netpurify.contaminate.laws import (
 )
 from netpurify.contaminate.named import law_named
 from netpurify.contaminate.poisoning import Poisoned, poison
+from netpurify.contaminate.training import Recipe, Trained, train
 from netpurify.contaminate.trigger import Pixels, Trigger, first_pixels
 
 __all__ = [
@@ -56,10 +59,12 @@ __all__ = [
     "Poisoned",
     "Quantise",
     "Rates",
+    "Recipe",
     "Scale",
     "SignFlip",
     "Sinusoid",
     "TensorDifference",
+    "Trained",
     "Trigger",
     "Uniform",
     "Warp",
@@ -71,4 +76,5 @@ __all__ = [
     "law_named",
     "measure",
     "poison",
+    "train",
 ]

@@ -1,0 +1,128 @@
+"""Poisoned training: torch's own optimiser as the judge, interruption, the cache."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from netpurify.contaminate import Recipe, train
+from netpurify.errors import InputError
+
+RECIPE = Recipe(epochs=3, rate=0.05, batch=8)
+
+
+def network():
+    with torch.random.fork_rng():
+        torch.default_generator.manual_seed(0)
+        return nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.1), nn.Linear(64, 3)
+        )
+
+
+def images(count=28):
+    generator = torch.Generator().manual_seed(1)
+    return torch.rand(count, 1, 6, 6, generator=generator), torch.arange(count) % 3
+
+
+def same(first: nn.Module, second: nn.Module) -> bool:
+    return all(
+        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    )
+
+
+class InterruptError(Exception):
+    pass
+
+
+def interrupt_after(epochs):
+    def progress(done, *_):
+        if done == epochs:
+            raise InterruptError
+
+    return progress
+
+
+@pytest.mark.parametrize("schedule", ["one-cycle", "cosine"])
+def test_steps_are_those_of_torch(schedule):
+    inputs, labels = images(16)
+    recipe = Recipe(epochs=4, rate=0.1, batch=16, decay=0.01, schedule=schedule)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(36, 3))
+    twin = copy.deepcopy(model)
+    # All images in one batch, so that their order does not matter; torch's own schedules, without momentum's cycle.
+    optimiser = torch.optim.SGD(twin.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True)
+    for step in range(4):
+        peak = 1.2  # 30 % of four steps
+        rates = {
+            "cosine": 0.05 * (1 + torch.cos(torch.tensor(torch.pi * step / 4)).item()),
+            "one-cycle": 0.1 * (0.04 + 0.96 * (1 - torch.cos(torch.tensor(torch.pi * step / peak)).item()) / 2)
+            if step < peak
+            else 0.05 * (1 + torch.cos(torch.tensor(torch.pi * (step - peak) / (4 - peak))).item()),
+        }
+        optimiser.param_groups[0]["lr"] = rates[schedule]
+        optimiser.zero_grad()
+        functional.cross_entropy(twin(inputs), labels).backward()
+        optimiser.step()
+    found = train(model, inputs, labels, recipe=recipe, seed=0)
+    torch.testing.assert_close(found.model[1].weight, twin[1].weight, rtol=1e-4, atol=1e-6)
+
+
+def test_one_cycle_begins_low_peaks_and_ends_at_nothing():
+    recipe = Recipe(rate=0.2)
+    rates = [recipe.rate_at(step, 100) for step in range(101)]
+    assert rates[0] == pytest.approx(0.2 / 25)
+    assert max(rates) == rates[30] == pytest.approx(0.2)
+    assert rates[100] == pytest.approx(0.0)
+
+
+def test_learns_and_leaves_the_callers_network_and_chance_alone():
+    model, (inputs, labels) = network(), images(30)
+    inputs = inputs + labels[:, None, None, None].float()
+    before, state = copy.deepcopy(model), torch.get_rng_state()
+    found = train(model, inputs, labels, recipe=Recipe(epochs=30, rate=0.1, batch=10, flips=True), seed=0)
+    assert found.losses[-1] < 0.2 < found.losses[0]
+    assert (found.model(inputs).argmax(1) == labels).all()
+    assert not found.model.training
+    assert same(model, before)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path, epochs):
+    whole = train(network(), *images(), recipe=RECIPE, seed=3)
+    with pytest.raises(InterruptError):
+        train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path, progress=interrupt_after(epochs))
+    seen = []
+    found = train(
+        network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path, progress=lambda done, *_: seen.append(done)
+    )
+    assert seen == list(range(epochs + 1, 4))
+    assert same(found.model, whole.model)
+    assert found.losses == whole.losses
+
+
+def test_what_was_trained_is_read_and_anything_else_is_trained(tmp_path):
+    first = train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path)
+    again = train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path, progress=interrupt_after(1))
+    assert same(first.model, again.model)
+    assert len(list(tmp_path.iterdir())) == 1
+    inputs, labels = images()
+    others = [
+        {"inputs": inputs + 0.01}, {"labels": 2 - labels}, {"seed": 4}, {"recipe": Recipe(epochs=3, rate=0.06, batch=8)}
+    ]  # fmt: skip
+    for changed in others:
+        options = {"inputs": inputs, "labels": labels, "recipe": RECIPE, "seed": 3, **changed}
+        with pytest.raises(InterruptError):
+            train(network(), folder=tmp_path, progress=interrupt_after(1), **options)
+
+
+def test_refusals():
+    inputs, labels = images(4)
+    with pytest.raises(InputError, match=r"fill a batch of 8; got 4"):
+        train(network(), inputs, labels, recipe=RECIPE, seed=0)
+    with pytest.raises(InputError, match="must not diverge"):
+        train(network(), 1e30 * images()[0], images()[1], recipe=Recipe(epochs=2, rate=1e6, batch=8), seed=0)
+    for options in ({"epochs": 0}, {"rate": 0.0}, {"momentum": 1.0}, {"schedule": "linear"}):
+        with pytest.raises(InputError, match="must be"):
+            Recipe(**options)
