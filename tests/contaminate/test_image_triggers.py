@@ -167,8 +167,8 @@ def test_every_trigger_keeps_the_dtype_and_the_callers_images(trigger, dtype):
     assert not torch.equal(stamped, images)
     assert torch.equal(stamped, trigger.stamp(images.contiguous(memory_format=torch.channels_last)))
     assert torch.equal(torch.get_rng_state(), before)
-    precise = trigger.stamp(images.double())
-    assert torch.allclose(stamped.double(), precise, rtol=0, atol=8 * torch.finfo(dtype).eps)
+    precise, rounding = trigger.stamp(images.double()), torch.finfo(dtype).eps / 4 + 8 * torch.finfo(torch.float32).eps
+    assert torch.allclose(stamped.double(), precise, rtol=0, atol=rounding)  # rounded once, at the end
     assert 0 <= stamped.min() <= stamped.max() <= 1
 
 
