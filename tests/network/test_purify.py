@@ -3,7 +3,7 @@
 import copy
 from dataclasses import replace
 
-import networks
+import made_networks as networks
 import numpy as np
 import pytest
 import torch

@@ -2,7 +2,7 @@
 
 import copy
 
-import networks
+import made_networks as networks
 import numpy as np
 import pytest
 import torch

@@ -2,7 +2,7 @@
 
 import copy
 
-import networks
+import made_networks as networks
 import pytest
 import torch
 import transformers
