@@ -1,8 +1,8 @@
-import networks
 import pytest
 import torch
 from torch import nn
 
+import networks
 from netpurify.errors import InputError
 
 SHAPES = {"mnist_cnn": (1, 28, 28), "resnet": (3, 32, 32), "vgg": (3, 32, 32)}

@@ -1,0 +1,68 @@
+"""What all baselines have in common: each repairs a copy of a network, with the same few clean images."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from netpurify.errors import InputError
+from netpurify.network.reference import duplicate
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """What a defence is given beside the network; it may use less of it.
+
+    Attributes:
+        images: Clean images in [0, 1], [n, c, h, w].
+        labels: Their classes, [n].
+        initial: The network before training; ``None`` if nobody has it.
+        seed: Seed of everything that is drawn.
+    """
+
+    images: Tensor
+    labels: Tensor
+    initial: nn.Module | None
+    seed: int
+
+
+class Baseline(ABC):
+    """A defence with its published settings as fields; to write one, write ``mend``.
+
+    Attributes:
+        name: What the table calls it.
+        labels: Whether it uses the labels of the clean images.
+        data: Whether it uses the clean images.
+        initial: Whether it needs the network before training.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    labels: ClassVar[bool]
+    data: ClassVar[bool]
+    initial: ClassVar[bool]
+
+    def repair(
+        self, network: nn.Module, images: Tensor, labels: Tensor, *, initial: nn.Module | None, seed: int
+    ) -> nn.Module:
+        """A repaired copy in the modes of the network, which is left as it is.
+
+        Raises:
+            InputError: The images and labels do not fit, or the initial weights are needed and missing.
+        """
+        if images.dim() != 4 or not len(images) or labels.shape != images.shape[:1]:
+            raise InputError(
+                f"clean images must be [n, c, h, w] and labels [n]; got {list(images.shape)} and {list(labels.shape)}"
+            )
+        if self.initial and initial is None:
+            raise InputError(f"{self.name} needs the network before training; give initial=")
+        modes = {name: module.training for name, module in network.named_modules()}
+        mended = self.mend(duplicate(network).eval(), Clean(images, labels, initial, seed))
+        for name, module in mended.named_modules():
+            module.training = modes[name]
+        return mended
+
+    @abstractmethod
+    def mend(self, network: nn.Module, clean: Clean, /) -> nn.Module:
+        """The repaired network; ``network`` is a copy in evaluation mode, free to be changed."""

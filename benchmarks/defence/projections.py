@@ -1,0 +1,70 @@
+"""Defences that keep of a layer's training what its clean inputs span: in L1, which is the paper's, and in L2."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+import netpurify
+from baseline import Baseline, Clean
+from netpurify.lad.blas import one_thread
+from netpurify.network import Span
+from netpurify.network.capture import Runner
+from netpurify.network.reference import reference_matrix, resolve, sort_layers, ties
+
+
+@dataclass(frozen=True, slots=True)
+class Projection(Baseline):
+    """Algorithm 2 of the paper: every layer's change since the start takes its L1 fit on the clean inputs' span."""
+
+    name: ClassVar[str] = "Algorithm 2"
+    labels: ClassVar[bool] = False
+    data: ClassVar[bool] = True
+    initial: ClassVar[bool] = True
+
+    def mend(self, network: nn.Module, clean: Clean, /) -> nn.Module:
+        """The network, projected."""
+        return netpurify.purify(network, clean.images, initial=clean.initial, policy="project", proof=False).model
+
+
+@dataclass(frozen=True, slots=True)
+class LeastSquares(Baseline):
+    """Algorithm 2 with squares in place of absolute values: the orthogonal projection on the clean inputs' span.
+
+    Layer by layer in the order of execution, through what is already projected; outputs on the clean inputs stay as
+    they are, and every direction that those do not show goes back to its start. A layer whose inputs span every
+    direction stays as it is, but for weights whose input is zero throughout: those are as before training.
+    """
+
+    name: ClassVar[str] = "least squares"
+    labels: ClassVar[bool] = False
+    data: ClassVar[bool] = True
+    initial: ClassVar[bool] = True
+
+    def mend(self, network: nn.Module, clean: Clean, /) -> nn.Module:
+        """The network, projected."""
+        reference = None if clean.initial is None else resolve(clean.initial)
+        known, _ = sort_layers(network, reference, None, ties(network))
+        runner = Runner(network, clean.images)
+        for name, calls in runner.order(known).items():
+            layer = next(layer for layer in known if layer.name == name)
+            spans = runner.spans([layer], calls=calls)[name]
+            if not isinstance(spans, list):
+                raise spans
+            start = reference_matrix(layer, reference).double().numpy()
+            change = layer.matrix().double().numpy() - start
+            fitted = [project(part, span) for part, span in zip(change, spans, strict=True)]
+            layer.write(torch.from_numpy(start + np.stack(fitted)).to(layer.module.weight))
+        return network
+
+
+def project(change: NDArray[np.float64], span: Span) -> NDArray[np.float64]:
+    """Orthogonal projection of the columns [fan-in, units] on what the rows of the span span."""
+    if span.full:
+        return np.where(span.live()[:, None], change, 0.0)
+    directions = span.strongest(span.rank())
+    with one_thread():
+        return directions @ (directions.T @ change)
