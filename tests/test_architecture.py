@@ -82,13 +82,13 @@ def test_mathematics_know_nothing_of_networks():
 
 def test_public_names():
     assert netpurify.__all__ == [
-        "Grade", "InputError", "NetpurifyError", "Plan", "Purification", "Seeded", "check", "checkpoint", "contaminate",
-        "lad", "network", "paper", "purify",
+        "Defence", "DisagreementError", "Grade", "InputError", "NetpurifyError", "Plan", "Purification", "Seeded",
+        "check", "checkpoint", "contaminate", "lad", "load_defended", "network", "paper", "purify",
     ]  # fmt: skip
     assert network.__all__ == [
-        "Agreement", "Altered", "Grade", "Layer", "LayerCheck", "LayerPlan", "LayerRecord", "Plan", "Proof",
-        "ProofFile", "Purification", "Recheck", "Seeded", "Skipped", "Span", "check", "load_proof", "purify", "recheck",
-        "save_proof",
+        "Agreement", "Altered", "Defence", "Grade", "Guard", "Layer", "LayerCheck", "LayerFit", "LayerPlan",
+        "LayerRecord", "Plan", "Proof", "ProofFile", "Purification", "Recheck", "Seeded", "Skipped", "Span", "Step",
+        "check", "defend", "load_defended", "load_proof", "purify", "recheck", "save_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Design", "Solution", "Statistics", "Status", "WorstCase",

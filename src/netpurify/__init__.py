@@ -18,10 +18,12 @@ The command line is ``netpurify``.
 """
 
 from netpurify import checkpoint, contaminate, lad, network, paper
-from netpurify.errors import InputError, NetpurifyError
-from netpurify.network import Grade, Plan, Purification, Seeded, check, purify
+from netpurify.errors import DisagreementError, InputError, NetpurifyError
+from netpurify.network import Defence, Grade, Plan, Purification, Seeded, check, load_defended, purify
 
 __all__ = [
+    "Defence",
+    "DisagreementError",
     "Grade",
     "InputError",
     "NetpurifyError",
@@ -32,6 +34,7 @@ __all__ = [
     "checkpoint",
     "contaminate",
     "lad",
+    "load_defended",
     "network",
     "paper",
     "purify",

@@ -23,3 +23,7 @@ class EngineError(NetpurifyError):
 
 class JournalError(NetpurifyError):
     """The record of an experiment's finished trials is damaged, in use by another run, or could not be written."""
+
+
+class DisagreementError(NetpurifyError):
+    """A defended network would differ more from the contaminated one on clean inputs than the caller allows."""

@@ -62,6 +62,12 @@ def test_every_dtype_has_its_own(dtype):
     assert digest_tensor(values) == hashlib.sha256(f"{name} [3]\n".encode() + raw).hexdigest()
 
 
+def test_one_number_with_any_stride_is_that_number():
+    odd = torch.tensor([1.0, 2.0, 3.0])[1::2]
+    assert odd.stride() == (2,)
+    assert digest({"a": odd[:1]}) == digest({"a": torch.tensor([2.0])})
+
+
 def test_conjugate_and_empty_tensors():
     values = torch.tensor([1 + 2j, 3 - 1j])
     assert digest_tensor(values.conj()) == digest_tensor(torch.tensor([1 - 2j, 3 + 1j]))

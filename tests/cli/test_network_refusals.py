@@ -76,7 +76,7 @@ PURIFY = [
     ([WEIGHTS, *GOOD, "--mean", "a,b"], "--mean must be numbers"),
     ([WEIGHTS, *GOOD, "--std", "0"], "std must be above 0"),
     ([WEIGHTS, *GOOD, "--layer", "7"], "'7' is none of ['0', '2']"),
-    ([WEIGHTS, *GOOD, "--policy", "wash"], 'policy must be "recover" or "project"'),
+    ([WEIGHTS, *GOOD, "--policy", "wash"], 'policy must be "recover", "project" or "defend"'),
     ([WEIGHTS, *GOOD, "--rank", "3"], "rank is an option of policy"),
     ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "many"], "--rank must be a number of directions"),
     ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "0"], "at least 1"),

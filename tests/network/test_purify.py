@@ -453,7 +453,7 @@ BAD = {
     "initial of another network": ({"initial": {"x": torch.ones(2)}}, "same network"),
     "initial of another shape": ({"initial": nn.Sequential(nn.Linear(3, 4))}, "same network"),
     "initial with NaN": ({"initial": {"0.weight": torch.full((4, 512), torch.nan)}}, "must be finite"),
-    "unknown policy": ({"policy": "bleach"}, '"recover" or "project"'),
+    "unknown policy": ({"policy": "bleach"}, '"recover", "project" or "defend"'),
     "unknown layer": ({"layers": ["nope"]}, "'nope' is none of"),
     "layers as a string": ({"layers": "0"}, "single string"),
     "rank with recover": ({"rank": 3}, 'option of policy="project"'),

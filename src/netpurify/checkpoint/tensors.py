@@ -51,7 +51,8 @@ def digest_tensor(tensor: Tensor) -> str:
 def raw_bytes(tensor: Tensor) -> NDArray[np.uint8]:
     """The values of a dense tensor, row by row, as bytes; a view of them where they lie like that in memory."""
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    return plain.reshape(-1).view(torch.uint8).numpy()
+    # Not reshape: the one number of a tensor of size 1 may come with any stride, which is contiguous all the same.
+    return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8).numpy()
 
 
 def unusual(tensor: Tensor) -> str | None:

@@ -163,6 +163,44 @@ class Runner:
                     continue
         return found
 
+    def batches(self) -> Iterator[Any]:
+        """The clean inputs, batch by batch, for ``seen``."""
+        with _quiet(self._data):
+            yield from batches(self._data, self._batch)
+
+    def seen(self, module: nn.Module, inputs: Any, *, calls: int, given: bool = False) -> list[Tensor]:
+        """What a module is called with when the network runs on one batch, or what it gives; the rest is not run.
+
+        Args:
+            module: A part of the network.
+            inputs: One batch of ``batches``.
+            calls: How often a batch calls it at most.
+            given: Whether to return its outputs instead of its inputs.
+        """
+        found: list[Tensor] = []
+
+        def before(_: nn.Module, args: tuple, named: dict[str, Any]) -> None:
+            note((args[0] if args else named["input"]).detach())
+
+        def after(_: nn.Module, __: tuple, output: Tensor) -> None:
+            note(output.detach())
+
+        def note(value: Tensor) -> None:
+            found.append(value)
+            if len(found) >= calls:
+                raise _Done
+
+        handle = (
+            module.register_forward_hook(after) if given else module.register_forward_pre_hook(before, with_kwargs=True)
+        )
+        try:
+            self._call(inputs)
+        except _Done:
+            pass
+        finally:
+            handle.remove()
+        return found
+
     def _call(self, inputs: Any) -> Any:
         moved = self._move(inputs)
         try:

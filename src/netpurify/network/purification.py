@@ -90,49 +90,24 @@ class Purification:
         )
 
 
-def purify(
+def repair(
     model: nn.Module,
     data: Data,
     *,
     initial: Initial | None,
-    policy: Policy = "recover",
-    layers: Collection[str] | None = None,
-    rank: float | None = None,
-    forward: Forward | None = None,
-    noise_floor: float | None = None,
-    decay: float | None = None,
-    proof: bool = True,
-    engine: str | None = None,
-    jobs: int | None = None,
-    batch: int = 32,
-    progress: Progress | None = None,
+    policy: Policy,
+    layers: Collection[str] | None,
+    rank: float | None,
+    forward: Forward | None,
+    noise_floor: float | None,
+    decay: float | None,
+    proof: bool,
+    engine: str | None,
+    jobs: int | None,
+    batch: int,
+    progress: Progress | None,
 ) -> Purification:
-    """Purify a network with a few clean inputs, without labels and without training.
-
-    ``policy="recover"`` is for weights that were altered after training: noise, bit flips, tampering. What is proven to
-    be altered is replaced, everything else keeps its exact bits. ``policy="project"`` is for weights that were poisoned
-    during training: Algorithm 2 of the paper as written, every weight takes the fitted value.
-
-    Args:
-        model: The contaminated network; it is left as it is.
-        data: Clean inputs: a tensor, a ``DataLoader`` or a list of batches; labels are ignored.
-        initial: The network before training: a module, a state dict, a file, or ``Seeded(factory, seed)``. ``None`` is
-            possible with ``project`` only: the weights themselves are then fitted, as if training had begun at zero.
-        policy: What to do; see above.
-        layers: Names of the layers to purify; ``None`` for all that can be.
-        rank: For ``project``: number of the strongest directions to keep, or the share of energy that they hold.
-        forward: Calls the model on a batch, for models that want more than ``model(inputs)``.
-        noise_floor: Residuals up to this are rounding; ``None`` for 256 rounding units of a unit's typical weight.
-        decay: For ``recover``: factor that weight decay left on the initial weights; ``None`` estimates it per layer.
-        proof: Whether to keep coefficients and duals, which ``verify`` needs: two numbers for each weight.
-        engine: Where fits run: ``None`` in this process on all cores, else as in ``netpurify.engine``.
-        jobs: Most fits at the same time, on an engine.
-        batch: Inputs of a tensor that go through the network at a time.
-        progress: Called as ``progress(name, done, total)`` before each layer and at the end.
-
-    Raises:
-        InputError: An argument does not fit; the message says what was expected, what came and what to do.
-    """
+    """``purify`` by the policies *recover* and *project*, where each option is told of."""
     begun = time.perf_counter()
     _check(policy, initial, rank, layers, batch)
     _check_fits(policy, noise_floor, decay, engine, jobs)
@@ -197,7 +172,7 @@ def _outputs(runner: Runner) -> list[Tensor | None]:
 
 def _check(policy: str, initial: object, rank: float | None, layers: object, batch: int) -> None:
     if policy not in ("recover", "project"):
-        raise InputError(f'policy must be "recover" or "project"; got {policy!r}')
+        raise InputError(f'policy must be "recover", "project" or "defend"; got {policy!r}')
     if initial is None and policy == "recover":
         raise InputError(
             'recover needs the initial weights; give initial=, or use policy="project", which without them fits the '

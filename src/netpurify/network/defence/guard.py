@@ -1,0 +1,132 @@
+"""The guard: every channel is kept within the range that clean inputs use."""
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from netpurify import checkpoint
+from netpurify.errors import InputError
+
+_NAME = "guard"
+
+
+class Guard(nn.Module):
+    """Clamps each channel to its own range, and its spread over an image to what clean images have.
+
+    A trigger in one place leaves the range. One that covers the image, such as a faint wave, stays in the range
+    everywhere, but no clean image has it everywhere: the channel's mean square over the image gives it away. An image
+    beyond is drawn towards the channel's centre. The guard has buffers only, and scripts, exports and compiles.
+
+    Attributes:
+        low: Smallest value of each channel, [channels, 1...], with as many ones as dimensions follow the channels.
+        high: Largest value of each channel.
+        centre: Mean of each channel.
+        spread: Largest root mean square about the centre that a channel has over one image; infinite where nothing
+            follows the channels.
+    """
+
+    low: Tensor
+    high: Tensor
+    centre: Tensor
+    spread: Tensor
+
+    def __init__(self, low: Tensor, high: Tensor, centre: Tensor, spread: Tensor) -> None:  # noqa: D107
+        super().__init__()
+        self.register_buffer("low", low)
+        self.register_buffer("high", high)
+        self.register_buffer("centre", centre)
+        self.register_buffer("spread", spread)
+        self.places = list(range(1 - low.dim(), 0))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """The values within range; NaN stays."""
+        values = torch.minimum(torch.maximum(values, self.low), self.high)
+        if self.low.dim() == 1:
+            return values
+        moved = values - self.centre
+        size = moved.square().mean(dim=self.places, keepdim=True).sqrt()
+        return torch.where(size > self.spread, self.centre + moved * (self.spread / size), values)
+
+
+def place(module: nn.Module, guard: Guard) -> None:
+    """Let a guard watch over what a module gives; where one does already, the narrower range counts.
+
+    The guard is a child of the module, so that all other names in the state dict stay as they are.
+    """
+    there = module._modules.get(_NAME)
+    if isinstance(there, Guard):
+        there.low, there.high = torch.maximum(there.low, guard.low), torch.minimum(there.high, guard.high)
+        there.centre, there.spread = guard.centre, torch.minimum(there.spread, guard.spread)
+        return
+    module.add_module(_NAME, guard)
+    module.register_forward_hook(_keep)
+
+
+def _keep(module: nn.Module, _: object, output: Tensor) -> Tensor:
+    return module.get_submodule(_NAME)(output)
+
+
+def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.PathLike) -> nn.Module:
+    """A copy of a network with the weights and the guards of a defended one.
+
+    Args:
+        model: The network as its own code builds it, without guards.
+        weights: The defended network's state dict, or the file that it was saved in.
+
+    Raises:
+        InputError: The weights are not those of this network.
+        CheckpointError: The file cannot be read safely.
+    """
+    state = dict(weights) if isinstance(weights, Mapping) else checkpoint.load_weights(Path(weights))
+    found = copy.deepcopy(model)
+    modules = dict(found.named_modules())
+    for name in [name for name in state if name.endswith(f".{_NAME}.low")]:
+        owner = name.removesuffix(f".{_NAME}.low")
+        parts = [state.get(f"{owner}.{_NAME}.{part}") for part in ("low", "high", "centre", "spread")]
+        whole = [part for part in parts if part is not None and part.shape == state[name].shape and part.dim()]
+        if owner not in modules or len(whole) < len(parts):
+            raise InputError(
+                f"the weights must be of the same network; they have {name}, and the network has no such module to "
+                "guard, or the guard is not whole; give the factory of the network that was defended"
+            )
+        low, high, _, spread = whole
+        if not bool((low <= high).all() and (spread >= 0.0).all()):
+            raise InputError(f"a guard's range must go from low to high; that of {owner} does not; the file is damaged")
+        place(modules[owner], Guard(*(torch.empty_like(part) for part in whole)))
+    try:
+        found.load_state_dict(state)
+    except RuntimeError as error:
+        raise InputError(f"the weights must be of the same network; {error}; give its own factory") from error
+    return found
+
+
+class Tails:
+    """The smallest and largest values of each channel so far, as many as lie beyond a quantile, and one more.
+
+    Exact, and in memory that the number of values beyond the quantiles bounds.
+    """
+
+    def __init__(self, beyond: int) -> None:
+        """``beyond`` values of each channel are to lie outside its range, on either side."""
+        self._kept = beyond + 1
+        self._low: Tensor | None = None
+        self._high: Tensor | None = None
+
+    def add(self, values: Tensor) -> None:
+        """More values, [channels, values]."""
+        low = values if self._low is None else torch.cat([self._low, values], dim=1)
+        high = values if self._high is None else torch.cat([self._high, values], dim=1)
+        kept = min(self._kept, low.shape[1])
+        self._low = low.topk(kept, dim=1, largest=False).values
+        kept = min(self._kept, high.shape[1])
+        self._high = high.topk(kept, dim=1).values
+
+    def range(self) -> tuple[Tensor, Tensor]:
+        """Low and high of each channel, [channels]: values that occurred, with as many beyond as were asked for."""
+        assert self._low is not None
+        assert self._high is not None
+        return self._low[:, -1], self._high[:, -1]

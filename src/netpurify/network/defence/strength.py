@@ -1,0 +1,67 @@
+"""How strong the defence should be, chosen without labels and without the attack."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.stats import beta
+
+STRENGTHS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+"""What may be tried, from the weakest on."""
+TRIALS = 4
+"""Most of them that a search tries."""
+SHARE = 0.5
+"""Share of the network's own doubt on clean inputs, 1 less its mean confidence, that may become disagreement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one strength does to clean inputs that it was not fitted to.
+
+    Attributes:
+        strength: Of the ridge; the guard goes with it.
+        inputs: Held-out clean inputs.
+        differing: How many of them are given another class than the contaminated network gives.
+    """
+
+    strength: float
+    inputs: int
+    differing: int
+
+    @property
+    def disagreement(self) -> float:
+        """Share of the held-out inputs that are given another class: no more accuracy can be lost than this."""
+        return self.differing / self.inputs if self.inputs else math.nan
+
+    @property
+    def bound(self) -> float:
+        """Upper end of the exact 95 % interval for the disagreement on inputs like these (Clopper and Pearson)."""
+        if not self.inputs:
+            return math.nan
+        if self.differing == self.inputs:
+            return 1.0
+        return float(beta.ppf(0.95, self.differing + 1, self.inputs - self.differing))
+
+
+def search(judge: Callable[[float], Step], confidence: float) -> tuple[list[Step], Step]:
+    """The strongest of ``STRENGTHS`` that disagrees by no more than ``SHARE`` of the network's own doubt.
+
+    A network that is sure of clean inputs has room between its classes, and what is forgotten there costs nothing; one
+    that doubts is changed by anything. Disagreement grows with strength, so that a few steps of bisection find it. If
+    the weakest is too strong already, it is taken all the same: what it costs is reported, and whoever calls decides.
+
+    Args:
+        judge: Tries a strength.
+        confidence: Mean of the largest probability that the contaminated network gives on the held-out inputs.
+
+    Returns:
+        The steps that were tried, from the weakest on, and the one to take.
+    """
+    allowed = SHARE * (1.0 - confidence)
+    tried: dict[float, Step] = {}
+    low, high = 0, len(STRENGTHS)
+    while low < high:
+        middle = (low + high) // 2
+        step = tried[STRENGTHS[middle]] = judge(STRENGTHS[middle])
+        low, high = (middle + 1, high) if step.disagreement <= allowed else (low, middle)
+    return [tried[strength] for strength in sorted(tried)], tried[STRENGTHS[max(low - 1, 0)]]
