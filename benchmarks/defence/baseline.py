@@ -60,7 +60,7 @@ class Baseline(ABC):
         modes = {name: module.training for name, module in network.named_modules()}
         mended = self.mend(duplicate(network).eval(), Clean(images, labels, initial, seed))
         for name, module in mended.named_modules():
-            module.training = modes[name]
+            module.training = modes.get(name, network.training)  # a defence may add modules
         return mended
 
     @abstractmethod

@@ -97,6 +97,11 @@ class Runner:
         self._device = torch.device("cpu") if first is None else first.device
         self._dtype = torch.float32 if first is None or not first.is_floating_point() else first.dtype
 
+    def inputs(self) -> list[Any]:
+        """The clean inputs, batch by batch, read once; labels left out."""
+        with _quiet(self._data):
+            return list(batches(self._data, self._batch))
+
     def outputs(self) -> Iterator[Tensor | None]:
         """The network's output for each batch, as a tensor if there is one in it."""
         with _quiet(self._data):
@@ -163,50 +168,14 @@ class Runner:
                     continue
         return found
 
-    def batches(self) -> Iterator[Any]:
-        """The clean inputs, batch by batch, for ``seen``."""
-        with _quiet(self._data):
-            yield from batches(self._data, self._batch)
-
-    def seen(self, module: nn.Module, inputs: Any, *, calls: int, given: bool = False) -> list[Tensor]:
-        """What a module is called with when the network runs on one batch, or what it gives; the rest is not run.
-
-        Args:
-            module: A part of the network.
-            inputs: One batch of ``batches``.
-            calls: How often a batch calls it at most.
-            given: Whether to return its outputs instead of its inputs.
-        """
-        found: list[Tensor] = []
-
-        def before(_: nn.Module, args: tuple, named: dict[str, Any]) -> None:
-            note((args[0] if args else named["input"]).detach())
-
-        def after(_: nn.Module, __: tuple, output: Tensor) -> None:
-            note(output.detach())
-
-        def note(value: Tensor) -> None:
-            found.append(value)
-            if len(found) >= calls:
-                raise _Done
-
-        handle = (
-            module.register_forward_hook(after) if given else module.register_forward_pre_hook(before, with_kwargs=True)
-        )
-        try:
-            self._call(inputs)
-        except _Done:
-            pass
-        finally:
-            handle.remove()
-        return found
-
     def _call(self, inputs: Any) -> Any:
         moved = self._move(inputs)
         try:
             if self._forward is not None:
                 return self._forward(self._model, moved)
             return self._model(**moved) if isinstance(moved, Mapping) else self._model(moved)
+        except InputError:
+            raise
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             shapes = [list(value.shape) for value in _tensors(moved)]
             raise InputError(

@@ -1,6 +1,5 @@
 """The policy *defend*: deep networks that were poisoned in training. No labels, no training, no proof of cleanness."""
 
-import copy
 import math
 import time
 from collections.abc import Collection, Sequence
@@ -15,12 +14,12 @@ from netpurify import checkpoint
 from netpurify.errors import DisagreementError, InputError
 from netpurify.network.agreement import Agreement, compare
 from netpurify.network.capture import Data, Forward, Runner, digest_of_data
+from netpurify.network.defence.inputs import split, twice
 from netpurify.network.defence.strength import TRIALS, Step, search
 from netpurify.network.defence.sweep import LayerFit, Progress, look, sweep
 from netpurify.network.reference import Skipped, duplicate, resolve, sort_layers, ties
 
-HELD_OUT = 5
-"""One in so many clean inputs is kept from the fit, to judge it."""
+_UNREACHED = "the clean inputs never reach it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Defence:
         confidence: Mean of the largest probability that the contaminated network gives on the held-out inputs.
         layers: What each layer became, in the order of execution.
         skipped: Everything else that has weights, with the reason.
-        agreement: The two networks' outputs on all the clean inputs, those of the fit included.
+        agreement: The two networks' outputs on the held-out inputs.
         seconds: Time it took.
         provenance: Digests of model, data and result, versions, settings.
         contaminated: The contaminated weights.
@@ -56,6 +55,15 @@ class Defence:
     seconds: float
     provenance: dict[str, Any]
     contaminated: dict[str, Tensor]
+
+    @property
+    def bound(self) -> float:
+        """With 95 % confidence no more accuracy is lost than this on inputs like the held-out ones.
+
+        Accuracy can fall by no more than the share of inputs that change their class; the bound is the exact one of
+        Clopper and Pearson for that share, and allows for the choice among the steps of the curve.
+        """
+        return self.chosen.bound(1.0 - 0.05 / len(self.curve))
 
 
 def defend(
@@ -88,7 +96,8 @@ def defend(
         max_disagreement: Refuse if the defended network disagrees on more than this share of held-out inputs.
         layers: Names of the layers to fit; ``None`` for all that can be.
         forward: As in ``purify``.
-        batch: As in ``purify``.
+        batch: Inputs that go through at a time where networks are compared. The fit takes all at once, and twice: that
+            is the memory it needs.
         progress: Called as ``progress(name, done, total)`` before each layer and at the end, over all sweeps.
 
     Raises:
@@ -98,51 +107,61 @@ def defend(
     begun = time.perf_counter()
     _check(strength, max_disagreement, layers, batch)
     work = _Work(model, data, forward, batch, layers, guard=guard)
-    _check_work(work, automatic=strength == "auto")
-    watch = _Watch(progress, 1 + (TRIALS if strength == "auto" else 1), len(work.layers))
-    if strength == "auto":
-        curve, chosen = search(lambda one: work.judge(one, watch.next()), work.confidence)
-    else:
-        chosen = work.judge(float(strength), watch.next())
-        curve = [chosen]
+    work.check(automatic=strength == "auto")
+    watch = _Watch(progress, TRIALS if strength == "auto" else 1, len(work.layers))
+    tried: dict[float, _Trial] = {}
+
+    def judge(one: float) -> Step:
+        tried[one] = work.fit(one, watch.next())
+        return tried[one].step
+
+    chosen = search(judge, work.confidence) if strength == "auto" else judge(float(strength))
     if max_disagreement is not None and not chosen.disagreement <= max_disagreement:
         raise DisagreementError(
             "the defended network must disagree with the contaminated one on at most "
             f"{100 * max_disagreement:.1f} % of the held-out inputs; at strength {chosen.strength} it does on "
             f"{chosen.differing} of {chosen.inputs}; give more clean inputs, a smaller strength, or allow for more"
         )
-    found, fits = work.fit(work.inputs, chosen.strength, watch.next())
-    agreement = compare(work.outputs(work.contaminated, work.inputs), work.outputs(found, work.inputs))
+    watch.end()
+    trial = tried[chosen.strength]
     for name, module in model.named_modules():
-        found.get_submodule(name).training = module.training
-    if progress is not None:
-        progress("", watch.total, watch.total)
+        trial.model.get_submodule(name).training = module.training
     settings = {
         "policy": "defend", "strength": strength, "guard": guard, "max_disagreement": max_disagreement,
         "layers": None if layers is None else list(layers),
     }  # fmt: skip
     contaminated = resolve(work.contaminated)
     return Defence(
-        model=found,
+        model=trial.model,
         policy="defend",
         strength=chosen.strength,
         guard=guard,
-        curve=tuple(curve),
+        curve=tuple(tried[one].step for one in sorted(tried)),
         chosen=chosen,
         confidence=work.confidence,
-        layers=tuple(fits),
+        layers=tuple(trial.layers),
         skipped=tuple(work.skipped),
-        agreement=agreement,
+        agreement=trial.agreement,
         seconds=time.perf_counter() - begun,
         provenance={
             "model": checkpoint.digest(contaminated),
-            "purified": checkpoint.digest(resolve(found)),
+            "purified": checkpoint.digest(resolve(trial.model)),
             "data": work.digest,
             "versions": {name: version(name) for name in ("netpurify", "torch", "numpy", "scipy")},
             "settings": settings,
         },
         contaminated=contaminated,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A network that was defended with one strength, and judged."""
+
+    step: Step
+    model: nn.Module
+    layers: list[LayerFit]
+    agreement: Agreement
 
 
 class _Work:
@@ -160,64 +179,66 @@ class _Work:
     ) -> None:
         self.contaminated = duplicate(model)
         self._forward, self._batch, self._guard = forward, batch, guard
-        self._chosen = None if layers is None else list(layers)
-        self._tied = ties(model)
         self.digest = digest_of_data(data)
-        # Read once: every layer of every sweep goes over them again, and a part is held out.
-        self.inputs: list[Any] = [(one,) for one in Runner(self.contaminated, data, batch=batch).batches()]
-        self.fitted, self.held = _split(self.inputs)
-        if not self.held:
-            raise InputError(
-                f"one in {HELD_OUT} clean inputs is held out to judge the defence, so at least {HELD_OUT} are needed; "
-                "give more; of batches that are no tensors, as many batches"
-            )
-        known, self.skipped = sort_layers(self.contaminated, None, self._chosen, self._tied)
-        reached = self._runner(self.contaminated, self.inputs).order(known)
-        self.layers = [layer for layer in known if layer.name in reached]
+        fitted, held = split(self._runner(self.contaminated, data).inputs())
+        self._twice = [(twice(fitted),)]
+        (self._expected,) = self._runner(self.contaminated, [(fitted,)]).outputs()
+        self._held: Data = held if isinstance(held, Tensor) else [(held,)]
+        known, self.skipped = sort_layers(
+            self.contaminated, None, None if layers is None else list(layers), ties(model)
+        )
+        calls = self._runner(self.contaminated, self._held).order(known)
+        self.layers = [layer for layer in known if calls.get(layer.name) == 1]
         self.skipped += [
-            Skipped(it.name, it.kind, "the clean inputs never reach it") for it in known if it.name not in reached
+            Skipped(it.name, it.kind, f"one pass calls it {calls[it.name]} times" if it.name in calls else _UNREACHED)
+            for it in known
+            if calls.get(it.name) != 1
         ]
-        self._before = self.outputs(self.contaminated, self.held)
+        self._walk = look(self.contaminated, self._runner(self.contaminated, self._held), self.layers)
+        self._before = self._outputs(self.contaminated)
         self.confidence = _confidence(self._before)
 
-    def fit(self, inputs: list[Any], strength: float, progress: Progress) -> tuple[nn.Module, list[LayerFit]]:
-        """A defended copy, fitted to some of the inputs."""
-        found = copy.deepcopy(self.contaminated)
-        known, _ = sort_layers(found, None, self._chosen, self._tied)
-        runner = self._runner(found, inputs)
-        walk = look(found, runner, known)
-        before = {layer.name: layer for layer in self.layers}
-        fits = sweep(
-            self._runner(self.contaminated, inputs), before, runner, found, walk, strength=strength, guard=self._guard,
+    def check(self, *, automatic: bool) -> None:
+        """Refuse what cannot be defended."""
+        if not self.layers:
+            reasons = "; ".join(f"{it.name} ({it.kind}): {it.reason}" for it in self.skipped[:5])
+            raise InputError(f"at least one layer must be open to the defence; none is; {reasons}")
+        if automatic and math.isnan(self.confidence):
+            raise InputError(
+                'strength="auto" needs a network that gives finite scores [inputs, classes]; this one does not; give a '
+                "number, such as 0.1, or a forward function that returns the scores"
+            )
+
+    def fit(self, strength: float, progress: Progress) -> _Trial:
+        """Defend a copy, and judge it on what is held out."""
+        model, layers = sweep(
+            self.contaminated, self.layers, self._walk, self._run, strength=strength, guard=self._guard,
             progress=progress,
         )  # fmt: skip
-        return found, fits
+        agreement = compare(self._before, self._outputs(model))
+        scored = not math.isnan(agreement.same)
+        differing = round((1.0 - agreement.same) * agreement.inputs) if scored else 0
+        return _Trial(Step(strength, agreement.inputs if scored else 0, differing), model, layers, agreement)
 
-    def judge(self, strength: float, progress: Progress) -> Step:
-        """What a strength does to the inputs that are held out."""
-        found, _ = self.fit(self.fitted, strength, progress)
-        agreement = compare(self._before, self.outputs(found, self.held))
-        if math.isnan(agreement.same):
-            return Step(strength, 0, 0)
-        return Step(strength, agreement.inputs, round((1.0 - agreement.same) * agreement.inputs))
+    def _run(self, network: nn.Module) -> None:
+        """Run a network on the inputs twice side by side; the second half must come out as if it were alone."""
+        (output,) = self._runner(network, self._twice).outputs()
+        if output is None or self._expected is None:
+            return
+        second = output[len(self._expected) :] if output.dim() else output
+        same = second.shape == self._expected.shape
+        if not same or not torch.allclose(second, self._expected, rtol=1e-3, atol=1e-3 * float(second.abs().max())):
+            raise InputError(
+                "the network must treat its inputs one by one along the first dimension; the output of one depends on "
+                "the others; give a forward function that runs them singly"
+            )
 
-    def outputs(self, model: nn.Module, inputs: list[Any]) -> list[Tensor | None]:
-        """What a network gives, batch by batch."""
-        return [None if found is None else found.detach().cpu() for found in self._runner(model, inputs).outputs()]
+    def _outputs(self, model: nn.Module) -> list[Tensor | None]:
+        """What a network gives for the held-out inputs, batch by batch."""
+        return [None if one is None else one.detach().cpu() for one in self._runner(model, self._held).outputs()]
 
-    def _runner(self, model: nn.Module, inputs: list[Any]) -> Runner:
-        return Runner(model, inputs, forward=self._forward, batch=self._batch)
-
-
-def _check_work(work: _Work, *, automatic: bool) -> None:
-    if not work.layers:
-        reasons = "; ".join(f"{it.name} ({it.kind}): {it.reason}" for it in work.skipped[:5])
-        raise InputError(f"at least one layer must be open to the defence; none is; {reasons}")
-    if automatic and math.isnan(work.confidence):
-        raise InputError(
-            'strength="auto" needs a network that gives finite scores [inputs, classes]; this one does not; give '
-            "a number, such as 0.1, or a forward function that returns the scores"
-        )
+    def _runner(self, model: nn.Module, data: Data) -> Runner:
+        return Runner(model, data, forward=self._forward, batch=self._batch)
 
 
 class _Watch:
@@ -238,23 +259,10 @@ class _Watch:
 
         return follow
 
-
-def _split(inputs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Inputs for the fit, and one in ``HELD_OUT`` to judge it: single inputs, or batches where they are no tensors.
-
-    Drawn by chance, since data often come in turns of their classes; the same inputs give the same draw.
-    """
-    generator = torch.Generator().manual_seed(0)
-    if all(isinstance(one, Tensor) for (one,) in inputs):
-        count = sum(len(one) for (one,) in inputs)
-        held = torch.zeros(count, dtype=torch.bool)
-        held[torch.randperm(count, generator=generator)[: count // HELD_OUT]] = True
-        parts = [(one, mask) for (one,), mask in zip(inputs, held.split([len(one) for (one,) in inputs]), strict=True)]
-        fitted, judged = [(one[~mask],) for one, mask in parts], [(one[mask],) for one, mask in parts]
-        return [part for part in fitted if len(part[0])], [part for part in judged if len(part[0])]
-    order = torch.randperm(len(inputs), generator=generator).tolist()
-    judged = sorted(order[: len(inputs) // HELD_OUT])
-    return [one for number, one in enumerate(inputs) if number not in judged], [inputs[number] for number in judged]
+    def end(self) -> None:
+        """Everything is done, also what was not needed."""
+        if self._progress is not None:
+            self._progress("", self.total, self.total)
 
 
 def _confidence(outputs: Sequence[Tensor | None]) -> float:

@@ -44,12 +44,16 @@ class Guard(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """The values within range; NaN stays."""
-        values = torch.minimum(torch.maximum(values, self.low), self.high)
+        values = torch.clamp(values, self.low, self.high)
         if self.low.dim() == 1:
             return values
-        moved = values - self.centre
-        size = moved.square().mean(dim=self.places, keepdim=True).sqrt()
-        return torch.where(size > self.spread, self.centre + moved * (self.spread / size), values)
+        size = self.size(values)
+        share = torch.where(size > self.spread, self.spread / size, torch.ones_like(size))
+        return torch.lerp(self.centre, values, share)  # the very values where the share is 1
+
+    def size(self, values: Tensor) -> Tensor:
+        """Root mean square of each channel about its centre over one image, [..., channels, 1...]."""
+        return (values - self.centre).square().mean(dim=self.places, keepdim=True).sqrt()
 
 
 def place(module: nn.Module, guard: Guard) -> None:
@@ -66,8 +70,14 @@ def place(module: nn.Module, guard: Guard) -> None:
     module.register_forward_hook(_keep)
 
 
+def guarded(module: nn.Module, output: Tensor) -> Tensor:
+    """A module's output as its guard lets it through; as it is if there is none."""
+    there = module._modules.get(_NAME)
+    return there(output) if isinstance(there, Guard) else output
+
+
 def _keep(module: nn.Module, _: object, output: Tensor) -> Tensor:
-    return module.get_submodule(_NAME)(output)
+    return guarded(module, output)
 
 
 def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.PathLike) -> nn.Module:
@@ -102,31 +112,3 @@ def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.Pat
     except RuntimeError as error:
         raise InputError(f"the weights must be of the same network; {error}; give its own factory") from error
     return found
-
-
-class Tails:
-    """The smallest and largest values of each channel so far, as many as lie beyond a quantile, and one more.
-
-    Exact, and in memory that the number of values beyond the quantiles bounds.
-    """
-
-    def __init__(self, beyond: int) -> None:
-        """``beyond`` values of each channel are to lie outside its range, on either side."""
-        self._kept = beyond + 1
-        self._low: Tensor | None = None
-        self._high: Tensor | None = None
-
-    def add(self, values: Tensor) -> None:
-        """More values, [channels, values]."""
-        low = values if self._low is None else torch.cat([self._low, values], dim=1)
-        high = values if self._high is None else torch.cat([self._high, values], dim=1)
-        kept = min(self._kept, low.shape[1])
-        self._low = low.topk(kept, dim=1, largest=False).values
-        kept = min(self._kept, high.shape[1])
-        self._high = high.topk(kept, dim=1).values
-
-    def range(self) -> tuple[Tensor, Tensor]:
-        """Low and high of each channel, [channels]: values that occurred, with as many beyond as were asked for."""
-        assert self._low is not None
-        assert self._high is not None
-        return self._low[:, -1], self._high[:, -1]

@@ -8,26 +8,41 @@ from torch import Tensor
 
 from netpurify.errors import InputError
 from netpurify.lad.blas import one_thread
+from netpurify.network.layers import Layer
 
 Array = NDArray[np.float64]
+ROWS = 10
+"""Rows for each coordinate of the fan-in that decide a layer's fit: patches of one image repeat each other."""
+_FEWEST = 10_000
+"""Rows that are taken however small the fan-in."""
+_AT_ONCE = 1 << 24
+"""Numbers of a layer's rows that are held at a time."""
 
 
 class Moments:
-    """Sums over rows x that a layer sees in the purified network, and x0 that it saw in the contaminated one.
+    """Sums over rows x that a layer sees in the purified network, and x0 that it sees in the contaminated one.
 
-    One pair for each group, float64: S = sum x x', C = sum x0 x'.
+    For each group S = sum x x' and C = sum x0 x'; products in the layer's own dtype, sums of them in float64.
+
+    Attributes:
+        count: Rows that were taken.
     """
 
-    def __init__(self, groups: int, fan_in: int) -> None:  # noqa: D107
-        self._second = torch.zeros(groups, fan_in, fan_in, dtype=torch.float64)
+    def __init__(self, layer: Layer, now: Tensor, before: Tensor) -> None:
+        """``now`` and ``before`` are the layer's inputs in the purified and in the contaminated network."""
+        self._second = torch.zeros(layer.groups, layer.fan_in, layer.fan_in, dtype=torch.float64)
         self._cross = torch.zeros_like(self._second)
         self.count = 0
+        probe = layer.rows(now[:1])
+        every = max(1, probe.shape[1] * len(now) // max(ROWS * layer.fan_in, _FEWEST))
+        every += 1 - every % 2  # odd, so that it does not fall in step with the width of images
+        size = max(1, _AT_ONCE // probe.numel())
+        for new, old in zip(now.split(size), before.split(size), strict=True):
+            self._add(layer.rows(new)[:, ::every], layer.rows(old)[:, ::every])
 
-    def add(self, now: Tensor, before: Tensor) -> None:
-        """Rows of both networks for the same inputs, [groups, rows, fan-in] each."""
-        now, before = now.double().cpu(), before.double().cpu()
-        self._second += now.mT @ now
-        self._cross += before.mT @ now
+    def _add(self, now: Tensor, before: Tensor) -> None:
+        self._second += (now.mT @ now).double().cpu()
+        self._cross += (before.mT @ now).double().cpu()
         self.count += now.shape[1]
 
     def fit(self, matrix: Array, strength: float) -> tuple[Array, Array]:
@@ -40,8 +55,11 @@ class Moments:
             strength: Of the ridge.
 
         Returns:
-            The new weights, and the share of each direction's response that is kept, [groups, fan-in]: s / (s + lambda)
-            for the eigenvalues s of S, from the largest on.
+            The new weights, and the share of the response that is kept in each direction, [groups, fan-in]:
+            s / (s + lambda) for the eigenvalues s of S, from the largest on.
+
+        Raises:
+            InputError: Weights or inputs are not finite.
         """
         fitted, kept = np.empty_like(matrix), np.ones(matrix.shape[:2])
         with one_thread():
@@ -53,7 +71,7 @@ class Moments:
                         "from one before; if weights were altered after training, recover them first"
                     )
                 ridge = strength * float(np.diagonal(second).mean())
-                if ridge == 0.0:  # no input, or nothing to forget
+                if ridge == 0.0:  # nothing ever comes in
                     fitted[group] = matrix[group]
                     continue
                 factor = scipy.linalg.cho_factor(second + ridge * np.eye(len(second)), lower=True)

@@ -33,17 +33,16 @@ class Step:
         """Share of the held-out inputs that are given another class: no more accuracy can be lost than this."""
         return self.differing / self.inputs if self.inputs else math.nan
 
-    @property
-    def bound(self) -> float:
-        """Upper end of the exact 95 % interval for the disagreement on inputs like these (Clopper and Pearson)."""
+    def bound(self, level: float = 0.95) -> float:
+        """Upper end of the exact one-sided interval for the disagreement on inputs like these (Clopper and Pearson)."""
         if not self.inputs:
             return math.nan
         if self.differing == self.inputs:
             return 1.0
-        return float(beta.ppf(0.95, self.differing + 1, self.inputs - self.differing))
+        return float(beta.ppf(level, self.differing + 1, self.inputs - self.differing))
 
 
-def search(judge: Callable[[float], Step], confidence: float) -> tuple[list[Step], Step]:
+def search(judge: Callable[[float], Step], confidence: float) -> Step:
     """The strongest of ``STRENGTHS`` that disagrees by no more than ``SHARE`` of the network's own doubt.
 
     A network that is sure of clean inputs has room between its classes, and what is forgotten there costs nothing; one
@@ -53,9 +52,6 @@ def search(judge: Callable[[float], Step], confidence: float) -> tuple[list[Step
     Args:
         judge: Tries a strength.
         confidence: Mean of the largest probability that the contaminated network gives on the held-out inputs.
-
-    Returns:
-        The steps that were tried, from the weakest on, and the one to take.
     """
     allowed = SHARE * (1.0 - confidence)
     tried: dict[float, Step] = {}
@@ -64,4 +60,4 @@ def search(judge: Callable[[float], Step], confidence: float) -> tuple[list[Step
         middle = (low + high) // 2
         step = tried[STRENGTHS[middle]] = judge(STRENGTHS[middle])
         low, high = (middle + 1, high) if step.disagreement <= allowed else (low, middle)
-    return [tried[strength] for strength in sorted(tried)], tried[STRENGTHS[max(low - 1, 0)]]
+    return tried[STRENGTHS[max(low - 1, 0)]]

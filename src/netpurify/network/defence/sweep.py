@@ -1,16 +1,24 @@
-"""One sweep of the defence: layer by layer in the order of execution, each fitted to what it used to do."""
+"""One sweep of the defence, in a single pass: layer by layer, each fitted to what it used to do.
 
+All clean inputs go through the network at once, and twice side by side: the first half as the purified network sees
+them, the second half as the contaminated one does. So every layer has both at hand when it is called.
+"""
+
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from netpurify.errors import InputError
 from netpurify.network.capture import Runner
-from netpurify.network.defence.guard import Guard, Tails, place
+from netpurify.network.defence.guard import Guard, guarded, place
 from netpurify.network.defence.moments import Moments
 from netpurify.network.layers import Layer
 
@@ -19,26 +27,20 @@ TAIL = 0.1
 """Share of a channel's clean values that the guard cuts off at either end, for a strength of 1."""
 _MOST = 0.45
 """Largest share of anything that the guard cuts off."""
-_ROWS = 20
-"""Rows for each coordinate of the fan-in that decide a layer's fit; patches of one image repeat each other."""
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How the clean inputs go through a network.
+    """How inputs go through a network.
 
     Attributes:
-        layers: The layers that are to be fitted, in the order of execution.
-        calls: How often a batch calls a layer at most, by name.
-        rows: Rows of all clean inputs, by name.
+        order: Names of the layers to fit, in the order of execution.
         watched: What the guard of a layer watches over: the BatchNorm that alone takes the layer's output, else the
             layer itself. By the layer's name.
     """
 
-    layers: tuple[Layer, ...]
-    calls: Mapping[str, int]
-    rows: Mapping[str, int]
+    order: tuple[str, ...]
     watched: Mapping[str, str]
 
 
@@ -75,25 +77,21 @@ class LayerFit:
         return 1.0 - float(self.kept.mean())
 
 
-def look(model: nn.Module, runner: Runner, known: Sequence[Layer]) -> Walk:
-    """How the clean inputs go through a network; one pass.
+def look(model: nn.Module, runner: Runner, layers: Sequence[Layer]) -> Walk:
+    """How inputs go through a network; one pass over those of the runner.
 
     Args:
         model: The network.
-        runner: Runs it on the clean inputs.
-        known: The layers that can be fitted.
+        runner: Runs it on some of the clean inputs.
+        layers: The layers to fit, each of which is called once.
     """
-    calls = runner.order(known)
-    layers = tuple(layer for name in calls for layer in known if layer.name == name)
-    norms = {name: module for name, module in model.named_modules() if isinstance(module, _NORMS)}
-    rows = dict.fromkeys(calls, 0)
-    followers: dict[str, set[str]] = {name: set() for name in calls}
+    followers: dict[str, set[str]] = {}
     outputs: list[tuple[Tensor, str]] = []
 
-    def note(layer: Layer) -> Callable:
+    def note(name: str) -> Callable:
         def hook(_: nn.Module, __: tuple, output: Tensor) -> None:
-            rows[layer.name] += output.numel() // layer.units
-            outputs.append((output, layer.name))
+            followers.setdefault(name, set())
+            outputs.append((output, name))
 
         return hook
 
@@ -105,115 +103,129 @@ def look(model: nn.Module, runner: Runner, known: Sequence[Layer]) -> Walk:
 
         return hook
 
-    handles = [layer.module.register_forward_hook(note(layer)) for layer in layers]
+    handles = [layer.module.register_forward_hook(note(layer.name)) for layer in layers]
+    norms = {name: module for name, module in model.named_modules() if isinstance(module, _NORMS)}
     handles += [module.register_forward_pre_hook(follow(name)) for name, module in norms.items()]
-    try:
+    with _removed(handles):
         for _ in runner.outputs():
             outputs.clear()
-    finally:
-        for handle in handles:
-            handle.remove()
-    alone = [next(iter(found)) for found in followers.values() if len(found) == 1]
+    taken = [norm for found in followers.values() for norm in found]
     watched = {
-        name: next(iter(found)) if len(found) == 1 and alone.count(next(iter(found))) == 1 else name
+        name: next(iter(found)) if len(found) == 1 and taken.count(next(iter(found))) == 1 else name
         for name, found in followers.items()
     }
-    return Walk(layers, calls, rows, watched)
+    return Walk(tuple(followers), watched)
 
 
 def sweep(
-    contaminated: Runner,
-    before: Mapping[str, Layer],
-    purified: Runner,
-    model: nn.Module,
+    contaminated: nn.Module,
+    layers: Sequence[Layer],
     walk: Walk,
+    run: Callable[[nn.Module], Any],
     *,
     strength: float,
     guard: bool,
     progress: Progress | None = None,
-) -> list[LayerFit]:
-    """Fit every layer of ``model`` in place, and place the guards.
+) -> tuple[nn.Module, list[LayerFit]]:
+    """A defended copy of a network, and what its layers became.
 
     Args:
-        contaminated: Runs the contaminated network.
-        before: Its layers, by name.
-        purified: Runs the network that is being purified.
-        model: That network; it comes with the contaminated weights.
-        walk: How inputs go through it; its layers are those of ``model``.
+        contaminated: The network.
+        layers: Those of its layers that are to be fitted.
+        walk: How inputs go through it.
+        run: Calls a network on all clean inputs, twice side by side along the first dimension.
         strength: Ridge, relative to the mean energy of a layer's inputs. The guard cuts off ``TAIL`` times as much of a
             channel's values, and as much of the images by a channel's spread.
         guard: Whether to place guards.
         progress: Called before each layer.
+
+    Raises:
+        InputError: Weights or inputs of a layer are not finite, or inputs do not go through the network side by side.
     """
-    fits = []
-    modules = dict(model.named_modules())
-    for number, layer in enumerate(walk.layers):
-        if progress is not None:
-            progress(layer.name, number, len(walk.layers))
-        calls = walk.calls[layer.name]
-        moments = _moments(contaminated, before[layer.name], purified, layer, calls, walk.rows[layer.name])
-        old = layer.matrix().double().cpu().numpy()
-        new, kept = moments.fit(old, strength)
-        layer.write(torch.from_numpy(new).to(layer.module.weight))
-        guarded, clipped = "", 0.0
-        if guard:
-            guarded = walk.watched[layer.name]
-            clipped = _guard(purified, modules[guarded], layer, calls, walk.rows[layer.name], strength)
-        change = float(np.linalg.norm(new - old) / max(float(np.linalg.norm(old)), 1e-300))
-        fits.append(
-            LayerFit(
-                layer.name,
-                layer.kind,
-                layer.units,
-                layer.fan_in,
-                moments.count,
-                kept.mean(axis=0),
-                change,
-                guarded,
-                clipped,
+    defended = copy.deepcopy(contaminated)
+    modules = dict(defended.named_modules())
+    fits: dict[str, LayerFit] = {}
+    guards: dict[str, Guard] = {}
+    clipped: dict[str, float] = {}
+    dims = {walk.watched[it.name]: _trailing(it) for it in layers if it.name in walk.watched}
+
+    def fit(layer: Layer) -> Callable:
+        def hook(_: nn.Module, given: tuple, output: Tensor) -> Tensor:
+            if progress is not None:
+                progress(layer.name, len(fits), len(walk.order))
+            now, before = _halves(given[0], layer.name)
+            moments = Moments(layer, now, before)
+            old = layer.matrix().double().cpu().numpy()
+            new, kept = moments.fit(old, strength)
+            layer.write(torch.from_numpy(new).to(layer.module.weight))
+            change = float(np.linalg.norm(new - old) / max(float(np.linalg.norm(old)), 1e-300))
+            fits[layer.name] = LayerFit(
+                layer.name, layer.kind, layer.units, layer.fan_in, moments.count, kept.mean(axis=0), change, "", 0.0
             )
-        )
-    return fits
+            return torch.cat([guarded(layer.module, layer.module.forward(now)), output[len(now) :]])
+
+        return hook
+
+    def watch(name: str) -> Callable:
+        def hook(_: nn.Module, __: tuple, output: Tensor) -> Tensor:
+            now, before = _halves(output, name)
+            found = guards[name] = measure(now, dims[name], strength)
+            clipped[name] = float(((now < found.low) | (now > found.high)).double().mean())
+            return torch.cat([found(now), before])
+
+        return hook
+
+    ours = [Layer(it.name, modules[it.name]) for it in layers]  # pyright: ignore[reportArgumentType]  # a copy of one
+    handles = [layer.module.register_forward_hook(fit(layer)) for layer in ours]
+    handles += [modules[name].register_forward_hook(watch(name)) for name in dims if guard]
+    with _removed(handles):
+        run(defended)
+    for name, found in guards.items():
+        place(modules[name], found)
+    return defended, [_with_guard(fits[name], walk.watched[name], clipped) for name in walk.order]
 
 
-def _moments(contaminated: Runner, old: Layer, purified: Runner, new: Layer, calls: int, rows: int) -> Moments:
-    """Second moments of what both networks' layers see, of every so many-th row, chosen by its position."""
-    moments = Moments(new.groups, new.fan_in)
-    every = max(1, rows // (_ROWS * max(new.fan_in, 1000)))
-    every += 1 - every % 2  # odd, so that it does not fall in step with the width of images
-    for inputs in purified.batches():
-        ours = purified.seen(new.module, inputs, calls=calls)
-        theirs = contaminated.seen(old.module, inputs, calls=calls)
-        for now, before in zip(ours, theirs, strict=True):
-            for part, other in zip(new.parts(now), old.parts(before), strict=True):
-                moments.add(new.rows(part)[:, ::every], old.rows(other)[:, ::every])
-    return moments
-
-
-def _guard(runner: Runner, module: nn.Module, layer: Layer, calls: int, rows: int, strength: float) -> float:
-    """Place a guard, and give the share of clean values that its range cuts off."""
-    dims = 0 if isinstance(layer.module, nn.Linear) else layer.module.weight.dim() - 2
-
-    def outputs() -> Iterator[Tensor]:
-        """What the module gives, [images, channels, ...]."""
-        for inputs in runner.batches():
-            for output in runner.seen(module, inputs, calls=calls, given=True):
-                yield output.reshape(-1, *output.shape[output.dim() - dims - 1 :])
-
-    beyond = math.floor(min(TAIL * strength, _MOST) * rows)
-    tails, total, images = Tails(beyond), torch.zeros(()), 0
-    for output in outputs():
-        values = output.movedim(1, 0).flatten(1)
-        tails.add(values)
-        total = total + values.double().sum(dim=1)
-        images += len(output)
-    low, high = tails.range()
-    low, high, centre = (value.to(low).reshape(-1, *[1] * dims) for value in (low, high, total / rows))
+def measure(values: Tensor, dims: int, strength: float) -> Guard:
+    """The guard that clean values [images, ..., channels, ...] ask for, with ``dims`` dimensions after the channels."""
+    channels = values.movedim(values.dim() - dims - 1, 0).flatten(1)
+    low, high = _range(channels, TAIL * strength)
+    centre = channels.double().mean(dim=1).to(values)
+    low, high, centre = (value.reshape(-1, *[1] * dims) for value in (low, high, centre))
     guard = Guard(low, high, centre, torch.full_like(low, torch.inf))
     if dims:
-        spreads = Tails(math.floor(min(strength, _MOST) * images))
-        for output in outputs():
-            spreads.add((guard(output) - centre).square().flatten(2).mean(dim=2).sqrt().T)
-        guard.spread = spreads.range()[1].reshape(low.shape)
-    place(module, guard)
-    return 2.0 * beyond / max(rows, 1)
+        sizes = guard.size(torch.clamp(values, low, high)).flatten(1).T
+        guard.spread = _range(sizes, strength)[1].reshape(low.shape)
+    return guard
+
+
+def _range(values: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Values [channels, n] that occur, with so large a share beyond them on either side."""
+    kept = math.floor(min(share, _MOST) * values.shape[1]) + 1
+    return values.topk(kept, dim=1, largest=False).values[:, -1], values.topk(kept, dim=1).values[:, -1]
+
+
+def _with_guard(fit: LayerFit, watched: str, clipped: Mapping[str, float]) -> LayerFit:
+    return replace(fit, guarded=watched, clipped=clipped[watched]) if watched in clipped else fit
+
+
+def _trailing(layer: Layer) -> int:
+    return 0 if isinstance(layer.module, nn.Linear) else layer.module.weight.dim() - 2
+
+
+def _halves(values: Tensor, name: str) -> tuple[Tensor, Tensor]:
+    if len(values) % 2:
+        raise InputError(
+            f"the network must treat its inputs one by one along the first dimension; {name} sees {len(values)} at "
+            "once; leave this layer out"
+        )
+    return values[: len(values) // 2], values[len(values) // 2 :]
+
+
+@contextmanager
+def _removed(handles: Sequence[Any]) -> Iterator[None]:
+    """Hooks that are gone at the end, whatever happens."""
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
