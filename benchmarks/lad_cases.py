@@ -1,6 +1,6 @@
 """The problems that the solvers are compared on: designs, planted columns, and what is asked of us on them.
 
-A new design, say of real image patches, is one more ``Case`` with its own function from a generator to a matrix.
+A new design is one more ``Case`` with its own function from a generator to a matrix.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,8 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+
+from netpurify import data
 
 Matrix = NDArray[np.float64]
 DesignOf = Callable[[np.random.Generator], Matrix]
@@ -70,6 +72,13 @@ def gaussian(k: int, q: int) -> DesignOf:
     return lambda generator: generator.standard_normal((k, q))
 
 
+def mnist_patches(generator: np.random.Generator) -> Matrix:
+    """The upper and lower halves of 99 images of the bundled MNIST sample, [392, 198]; some rows are dark."""
+    images = data.load("mnist-sample")
+    chosen = generator.choice(len(images), 99, replace=False)
+    return images.pixels[chosen].double().div(255).reshape(198, 392).numpy().T.copy()
+
+
 def _planted(k: int, q: int, easy: Target | None, hard: Target | None, *, rounded: bool = False) -> list[Case]:
     return [Case(f"{k}x{q}", eps, gaussian(k, q), rounded, target) for eps, target in ((0.1, easy), (0.4, hard))]
 
@@ -81,6 +90,7 @@ CASES = [
     *_planted(2000, 100, Target(50), Target(25)),
     *_planted(392, 198, None, None, rounded=True),
     *_planted(784, 200, None, None, rounded=True),
+    *(Case("MNIST 392x198", eps, mnist_patches) for eps in (0.1, 0.4)),
     *_planted(5000, 1000, Target(100), None),
 ]
 """In this order: what a peer needs for the smaller cases tells whether it is worth trying on the last."""

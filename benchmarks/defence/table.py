@@ -162,18 +162,17 @@ def main() -> None:
     parser.add_argument("--plan", action="store_true", help="say what it will cost, and stop")
     parser.add_argument("--markdown", type=Path, help="write the page and its figure here")
     given = parser.parse_args()
-    folder = given.folder / given.mode
     for experiment in (training(given.folder / "networks"), table(given.folder / "networks")):
-        plan = experiments.plan(experiment, folder=folder, mode=given.mode, jobs=given.jobs)
+        plan = experiments.plan(experiment, folder=given.folder, mode=given.mode, jobs=given.jobs)
         left = f"{plan.total - plan.done} of {plan.total} left, about {plan.wall_seconds / 60:.0f} min"
         print(f"{experiment.title}: {left} on {plan.workers} workers", flush=True)
         if not given.plan:
-            path = experiments.run(experiment, folder=folder, mode=given.mode, jobs=given.jobs, progress=_show)
+            path = experiments.run(experiment, folder=given.folder, mode=given.mode, jobs=given.jobs, progress=_show)
             print(f"\n{path}", flush=True)
     if given.markdown is not None:
         from page import write
 
-        write(folder, given.markdown)
+        write(given.folder, given.markdown)
 
 
 def _show(state: experiments.Progress) -> None:
