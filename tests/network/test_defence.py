@@ -358,3 +358,38 @@ def test_options_of_other_policies_are_refused():
         purify(model, inputs, policy="defend", initial=model, rank=3)
     with pytest.raises(InputError, match='strength must be left out with policy="recover"'):
         purify(model, inputs, initial=model, strength=0.1)
+
+
+@pytest.mark.parametrize("factory", [mlp, residual, lambda: seeded(lambda: nn.Linear(6, 3))])
+def test_loading_refuses_guards_that_were_damaged(factory):
+    model = factory()
+    inputs = draw(30, 2, 5, 5) if isinstance(model, Residual) else draw(30, 6)
+    state = defend(model, inputs, strength=STRENGTH).model.state_dict()
+    name = next(name for name in state if name.endswith("guard.low")).removesuffix("low")
+    for part, value in [
+        ("low", None),
+        ("spread", None),
+        ("centre", torch.full_like(state[name + "centre"], math.nan)),
+        ("high", torch.full_like(state[name + "high"], math.inf)),
+        ("spread", -torch.ones_like(state[name + "spread"])),
+        ("low", state[name + "low"][:1]),
+    ]:
+        broken = {key: item for key, item in state.items() if key != name + part}
+        with pytest.raises(InputError, match=r"not whole|from low to high"):
+            load_defended(model, broken if value is None else {**broken, name + part: value})
+    short = {key: item[:1] if ".guard." in f".{key}" else item for key, item in state.items()}
+    with pytest.raises(InputError, match="not whole"):
+        load_defended(model, short)
+
+
+def test_a_network_of_one_layer_keeps_its_guard_in_a_file():
+    model, inputs = seeded(lambda: nn.Linear(6, 3)), draw(30, 6)
+    found = defend(model, inputs, strength=STRENGTH).model
+    assert not torch.equal(found(9 * inputs), defend(model, inputs, strength=STRENGTH, guard=False).model(9 * inputs))
+    assert torch.equal(load_defended(model, found.state_dict())(9 * inputs), found(9 * inputs))
+
+
+def test_a_network_with_a_module_called_guard_of_its_own_is_read_as_it_is():
+    own = nn.Module()
+    own.guard = Guard(*(torch.full((3,), value) for value in (5.0, 1.0, 0.0, 1.0)))
+    assert torch.equal(load_defended(own, own.state_dict()).guard.low, own.guard.low)

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
+from netpurify.network.defence.guard import place_guards
 
 Build = Callable[[], nn.Module]
 _SHOWN = 5
@@ -47,11 +48,12 @@ def find_factory(name: str, arguments: str | None = None) -> Build:
 
 
 def fill(model: nn.Module, state: Mapping[str, Tensor], *, file: Path) -> None:
-    """Put the weights of a file into the network, in the dtypes of the file.
+    """Put the weights of a file into the network, in the dtypes of the file, with the guards of a defended one.
 
     Raises:
-        InputError: Names are missing, unexpected or of another shape; the message lists them.
+        InputError: Names are missing, unexpected or of another shape; the message lists them. Or a guard is damaged.
     """
+    place_guards(model, state)
     own: dict[str, Any] = model.state_dict(keep_vars=True)
     _check_fit(own, state, file)
     for name, value in state.items():

@@ -12,6 +12,7 @@ from netpurify import checkpoint
 from netpurify.errors import InputError
 
 _NAME = "guard"
+_PARTS = ("low", "high", "centre", "spread")
 
 
 class Guard(nn.Module):
@@ -93,22 +94,49 @@ def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.Pat
     """
     state = dict(weights) if isinstance(weights, Mapping) else checkpoint.load_weights(Path(weights))
     found = copy.deepcopy(model)
-    modules = dict(found.named_modules())
-    for name in [name for name in state if name.endswith(f".{_NAME}.low")]:
-        owner = name.removesuffix(f".{_NAME}.low")
-        parts = [state.get(f"{owner}.{_NAME}.{part}") for part in ("low", "high", "centre", "spread")]
-        whole = [part for part in parts if part is not None and part.shape == state[name].shape and part.dim()]
-        if owner not in modules or len(whole) < len(parts):
-            raise InputError(
-                f"the weights must be of the same network; they have {name}, and the network has no such module to "
-                "guard, or the guard is not whole; give the factory of the network that was defended"
-            )
-        low, high, _, spread = whole
-        if not bool((low <= high).all() and (spread >= 0.0).all()):
-            raise InputError(f"a guard's range must go from low to high; that of {owner} does not; the file is damaged")
-        place(modules[owner], Guard(*(torch.empty_like(part) for part in whole)))
+    place_guards(found, state)
     try:
         found.load_state_dict(state)
     except RuntimeError as error:
         raise InputError(f"the weights must be of the same network; {error}; give its own factory") from error
     return found
+
+
+def place_guards(model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Place the guards that a state dict names and the network does not have yet; loading it then fills them.
+
+    Raises:
+        InputError: A guard is not whole, is out of order, or is none for this network.
+    """
+    own, modules = model.state_dict().keys(), dict(model.named_modules())
+    ends = tuple(f".{_NAME}.{part}" for part in _PARTS)
+    # A network that is one layer has no name of its own, and no dot before the guard.
+    owners = {f".{name}".rpartition(f".{_NAME}.")[0] for name in state if name not in own and f".{name}".endswith(ends)}
+    for owner in sorted(name.removeprefix(".") for name in owners):
+        prefix = f"{owner}.{_NAME}" if owner else _NAME
+        parts = [state[f"{prefix}.{part}"] for part in _PARTS if f"{prefix}.{part}" in state]
+        whole = len(parts) == len(_PARTS) and all(part.shape == parts[0].shape for part in parts)
+        if owner not in modules or not whole or not _fits(modules[owner], parts[0]):
+            raise InputError(
+                f"the weights must be of the same network; they have {prefix}, and the network has no such module to "
+                "guard, or the guard is not whole; give the factory of the network that was defended"
+            )
+        low, high, centre, spread = parts
+        finite = all(bool(part.isfinite().all()) for part in (low, high, centre))
+        if not finite or not bool((low <= high).all() and (spread >= 0.0).all()):
+            raise InputError(
+                f"a guard's range must be finite and go from low to high; that of {owner or 'the network'} does not; "
+                "the file is damaged; defend the network again"
+            )
+        place(modules[owner], Guard(*(torch.empty_like(part) for part in parts)))
+
+
+def _fits(module: nn.Module, low: Tensor) -> bool:
+    """Whether a guard has one value for each channel of what a module gives."""
+    if isinstance(module, nn.Linear):
+        return low.shape == (module.out_features,)
+    if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        return low.shape == (module.out_channels, *[1] * (module.weight.dim() - 2))
+    # Behind a Linear layer the channels come last, and a norm need not know how many they are.
+    known = isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)
+    return known and (low.dim() == 1 or (low.dim() > 1 and len(low) == module.num_features == low.numel()))
