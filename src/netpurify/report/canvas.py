@@ -4,6 +4,7 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from io import StringIO
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -35,6 +37,21 @@ _SETTINGS: dict[Any, Any] = {
     "ytick.color": INK,
     "ytick.labelsize": 9.0,
 }
+_SIZE = (4.4, 3.0)
+"""Width and height of a picture with one pair of axes, in inches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One drawing.
+
+    Attributes:
+        svg: The drawing.
+        caption: What it shows and how to read it.
+    """
+
+    svg: str
+    caption: str
 
 
 def can_draw() -> bool:
@@ -73,6 +90,32 @@ def render(fill: "Callable[[Figure], None]", *, size: tuple[float, float], title
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # a date would make every drawing another
         figure.savefig(text, format="svg", metadata=nothing)
     return _embeddable(text.getvalue(), title, description)
+
+
+def picture(fill: "Callable[[Axes], None]", *, title: str, caption: str, of: str = "") -> Picture:
+    """One pair of axes with a title.
+
+    Args:
+        fill: Draws on the axes.
+        title: What stands above them.
+        caption: What it shows and how to read it.
+        of: Of what it is, for screen readers, where several drawings have the same title.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+
+    def on_figure(figure: "Figure") -> None:
+        axes = figure.add_subplot()
+        axes.set_title(literal(title, 44))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color=GRID, linewidth=0.7)
+        axes.set_axisbelow(True)
+        fill(axes)
+        axes.minorticks_off()
+
+    spoken = f"{of}: {title}" if of else title
+    return Picture(render(on_figure, size=_SIZE, title=spoken, description=caption), caption)
 
 
 def literal(text: str, width: int) -> str:

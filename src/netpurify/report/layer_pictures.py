@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,30 +9,15 @@ from numpy.typing import NDArray
 
 from netpurify.network import Grade, LayerRecord
 from netpurify.network.records import EDGES
-from netpurify.report.canvas import COLOURS, GRID, INK, literal, render
+from netpurify.report.canvas import COLOURS, INK, Picture, picture
 from netpurify.report.mosaic import COLOUR, LEFT, PLAIN, mosaic
 from netpurify.report.numbers import count, number, plural, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_SIZE = (4.4, 3.0)
 _POINTS = 300
 """Points of a line, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """One drawing.
-
-    Attributes:
-        svg: The drawing.
-        caption: What it shows and how to read it.
-    """
-
-    svg: str
-    caption: str
 
 
 def pictures(layer: LayerRecord) -> list[Picture]:
@@ -55,16 +39,7 @@ def pictures(layer: LayerRecord) -> list[Picture]:
 
 
 def _draw(fill: "Callable[[Axes], None]", layer: LayerRecord, title: str, caption: str) -> Picture:
-    def on_figure(figure: "Figure") -> None:
-        axes = figure.add_subplot()
-        axes.set_title(literal(title, 44))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color=GRID, linewidth=0.7)
-        axes.set_axisbelow(True)
-        fill(axes)
-        axes.minorticks_off()
-
-    return Picture(render(on_figure, size=_SIZE, title=f"{layer.name}: {title}", description=caption), caption)
+    return picture(fill, title=title, caption=caption, of=layer.name)
 
 
 def _replaced(layer: LayerRecord) -> Picture:

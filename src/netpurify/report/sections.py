@@ -1,11 +1,12 @@
 """Tables of a purification's page: layers, units, altered weights, what was not examined, what had been expected."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.network import Grade, LayerRecord, Plan, Purification
+from netpurify.network import Grade, LayerRecord, Plan, Purification, Skipped
 from netpurify.report.entries import change, largest
 from netpurify.report.markup import Cell, Html, join, table, tag
 from netpurify.report.numbers import count, exact, number, plural, seconds, share, size
@@ -170,11 +171,11 @@ def _short(grade: Grade) -> str:
     return f"{SYMBOLS[grade]} {grade.label}"
 
 
-def skipped(result: Purification) -> Html:
+def skipped(parts: Sequence[Skipped]) -> Html:
     """What was not examined, with the reason."""
-    if not result.skipped:
+    if not parts:
         return tag("p", "Every module with weights was examined.")
-    rows = [(name_of(one.name), one.kind, one.reason) for one in result.skipped]
+    rows = [(name_of(one.name), one.kind, one.reason) for one in parts]
     return table(("Module", "Kind", "Reason"), rows, label="Not examined", kind="skipped")
 
 

@@ -1,13 +1,14 @@
 """A purification in a few sentences: what was proven, what was approximated, what was left alone."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from netpurify.lad import Status
-from netpurify.network import Grade, Purification
-from netpurify.report.numbers import count, number, plural
+from netpurify.network import Agreement, Grade, Purification
+from netpurify.report.numbers import count, number, plural, share
 
 SYMBOLS = {Grade.RECOVERED: "✓", Grade.APPROXIMATE: "◐", Grade.LEFT_ALONE: "○", Grade.PROJECTED: "▣"}
 """Beside a grade's name, so that it is seen without its colour."""
@@ -175,3 +176,14 @@ def status_label(code: int) -> str:
     if code < 0:
         return "no fit"
     return "no residual" if code == Status.CLEAN else Status(code).name.lower().replace("_", " ")
+
+
+def in_words(found: Agreement) -> str:
+    """How two networks compare on the clean inputs."""
+    if not found.inputs:
+        return "Outputs on the clean inputs were not compared: they are no tensors."
+    inputs = f"On {plural(found.inputs, 'clean input')}"
+    if math.isnan(found.change):
+        return f"{inputs}, outputs cannot be compared: those of the contaminated network are not finite."
+    same = "" if math.isnan(found.same) else f", and the largest output is the same for {share(found.same)}"
+    return f"{inputs}, outputs changed by {share(found.change)} of their size{same}."
