@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import made_defences
 import made_purifications as made
 import pytest
 from browser import BROWSER, browse, logged
@@ -112,3 +113,10 @@ def test_page_follows_the_reader_into_the_dark(page, scheme, paper, tmp_path):
         counted = {colour: times for times, colour in image.convert("RGB").getcolors(1 << 24) or []}
     assert max(counted, key=lambda colour: counted[colour]) == paper
     assert (213, 94, 0) in counted  # an approximate weight in the picture
+
+
+def test_page_of_a_defence_is_silent_and_fits_a_phone(tmp_path):
+    page = report.defence.page(made_defences.automatic(), files={"Weights": "unbroken" * 30})
+    report.write(tmp_path / "page.html", page)
+    assert logged(tmp_path / "page.html") == []
+    assert ask(page, tmp_path, "return page.documentElement.scrollWidth;", width=360) == 360
