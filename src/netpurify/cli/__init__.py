@@ -1,6 +1,6 @@
 """The command line: each command parses, calls one public function, shows the result and chooses the exit code.
 
-Exit codes: 0 all well, 1 findings, 2 usage or bad input, 3 a fault of netpurify itself.
+Exit codes: 0 all well, 1 findings, or a defence that costs too much, 2 usage or bad input, 3 a fault of netpurify.
 """
 
 import io
@@ -13,7 +13,7 @@ import typer
 
 from netpurify.cli import check, contaminate, data, demo, diff, purify, reproduce, theory, verify
 from netpurify.cli.screen import complain
-from netpurify.errors import NetpurifyError
+from netpurify.errors import DisagreementError, NetpurifyError
 
 app = typer.Typer(
     name="netpurify",
@@ -52,7 +52,7 @@ def main() -> None:
         app(prog_name="netpurify")
     except NetpurifyError as error:
         complain(str(error))
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, DisagreementError) else 2)
     except KeyboardInterrupt:
         complain("interrupted")
         sys.exit(130)

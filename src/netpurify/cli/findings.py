@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from netpurify.network import Grade, Purification
+from netpurify.network import Grade, Guard, Purification
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,7 @@ class Findings:
                 int((~it.certificate.certified).sum()) for it in result.layers if it.certificate is not None
             )
         unjudged = sum(layer.unjudged for layer in result.layers)
-        broken = sum(
-            int((~value.isfinite()).sum()) for value in result.model.state_dict().values() if isinstance(value, Tensor)
-        )
+        broken = _broken(result.model)
         counts = {
             "altered weights": altered,
             "units projected": result.count(Grade.PROJECTED),
@@ -57,6 +55,13 @@ class Findings:
         parts = parts or ["no altered weight found; every bit is as it was"]
         parts += [f"parts not examined: {len(result.skipped)}"] if result.skipped else []
         return cls(altered, left + rough + uncertain + unjudged + broken, _agreement(result), "; ".join(parts))
+
+
+def _broken(model: nn.Module) -> int:
+    """Weights that are not finite; the guards of a defended network have infinite spreads where they limit none."""
+    guards = tuple(name for name, module in model.named_modules() if isinstance(module, Guard))
+    state = {name: value for name, value in model.state_dict().items() if name.rpartition(".")[0] not in guards}
+    return sum(int((~value.isfinite()).sum()) for value in state.values() if isinstance(value, Tensor))
 
 
 def _agreement(result: Purification) -> str:

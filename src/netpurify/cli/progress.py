@@ -1,13 +1,15 @@
-"""Progress of a purification, layer by layer, with the time that is left."""
+"""Progress of a purification or a defence, layer by layer, with the time that is left."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from torch import nn
 
 from netpurify.cli.screen import Bar, clock, note
 from netpurify.cli.tables import named
 from netpurify.network import Layer
+from netpurify.network.defence.inputs import HELD_OUT
 
 _KINDS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -50,3 +52,22 @@ class LayerBar:
         left = f", {clock(spent * (everything - finished) / finished)} left" if finished and done < total else ""
         now = f", now {named(name)}" if done < total else f" in {spent:.1f} s"
         self._bar.to(finished, everything or 1, f"{done} of {total} layers{now}{left}")
+
+
+@contextmanager
+def sweeps(inputs: int, *, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Follows ``network.defend``, which sweeps over the layers several times; every layer of a sweep counts alike."""
+    if quiet:
+        yield None
+        return
+    note(f"clean inputs: {inputs}, of which {inputs // HELD_OUT} are held out to judge the defence")
+    begun = time.monotonic()
+    with Bar("defend") as bar:
+
+        def follow(name: str, done: int, total: int) -> None:
+            spent = time.monotonic() - begun
+            left = f", at most {clock(spent * (total - done) / done)} left" if 0 < done < total else ""
+            now = f", now {named(name)}" if done < total else f" in {spent:.1f} s"
+            bar.to(done, total, f"{done} of {total} fits{now}{left}")
+
+        yield follow

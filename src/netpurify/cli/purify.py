@@ -11,10 +11,11 @@ import typer
 from torch import Tensor
 
 from netpurify import checkpoint, network, report
-from netpurify.cli import options
+from netpurify.cli import defend, options
 from netpurify.cli.factory import find_factory
 from netpurify.cli.findings import Findings
 from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json, write_text
+from netpurify.cli.policies import refuse_others
 from netpurify.cli.progress import LayerBar
 from netpurify.cli.screen import note, show_line
 from netpurify.cli.sources import choose_initial, read_inputs, read_network
@@ -24,6 +25,7 @@ from netpurify.network import Purification
 
 
 def purify(
+    context: typer.Context,
     weights: options.Weights,
     factory: options.Factory,
     data: options.Data,
@@ -32,8 +34,15 @@ def purify(
     initial: options.Initial = None,
     initial_seed: options.InitialSeed = None,
     policy: Annotated[
-        str, typer.Option(help="recover: altered after training. project: poisoned in training (Algorithm 2).")
+        str,
+        typer.Option(
+            help="recover: altered after training. project: poisoned in training (Algorithm 2). "
+            "defend: a deep network, poisoned in training; nothing is proven."
+        ),
     ] = "recover",
+    strength: defend.Strength = "auto",
+    no_guard: defend.NoGuard = False,  # noqa: FBT002
+    max_disagreement: defend.MaxDisagreement = None,
     rank: Annotated[
         str | None, typer.Option(metavar="N", help="For project: directions to keep, or their share of energy.")
     ] = None,
@@ -65,8 +74,10 @@ def purify(
     [bold]netpurify purify netpurify-demo/contaminated.safetensors --factory netpurify.experiments.demo:network
     --initial-seed 0 --data netpurify-demo/inputs.npy -o purified.safetensors --proof proof.safetensors[/bold]
 
-    Exit code 0: nothing found; 1: altered weights, or units without enough evidence; 2: bad input.
+    Exit code 0: nothing found, or defended; 1: altered weights, units without enough evidence, or a defence that costs
+    more than --max-disagreement; 2: bad input.
     """
+    refuse_others(context, policy)
     build = find_factory(factory, factory_args)
     start = choose_initial(
         initial, initial_seed, build, weights=weights, needed="--policy recover" if policy == "recover" else ""
@@ -81,6 +92,13 @@ def purify(
         check_new(path, force=force)
     model = read_network(weights, build)
     inputs = read_inputs(data, size=size, channels=channels, limit=limit, mean=mean, std=std)
+    if policy == "defend":
+        return defend.run(
+            model, inputs, strength=strength, guard=not no_guard, max_disagreement=max_disagreement,
+            layers=layers or None, batch=batch, files={"contaminated": weights, "data": data},
+            origin={"factory": factory, "factory_args": factory_args},
+            outputs=defend.Outputs(out, page, record), quiet=quiet,
+        )  # fmt: skip
     chosen: dict[str, Any] = {"policy": policy, "rank": _rank(rank), "noise_floor": noise_floor, "decay": decay}
     with LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
         result = network.purify(

@@ -1,10 +1,22 @@
-"""Plans, purifications and re-checks as tables of text."""
+"""Plans, purifications, defences and re-checks as tables of text."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netpurify.cli.screen import show_line, show_table
-from netpurify.network import Altered, Grade, LayerPlan, LayerRecord, Plan, Purification, Recheck, Skipped
+from netpurify.network import (
+    Altered,
+    Defence,
+    Grade,
+    LayerFit,
+    LayerPlan,
+    LayerRecord,
+    Plan,
+    Purification,
+    Recheck,
+    Skipped,
+)
+from netpurify.report.numbers import share
 
 
 def show_plan(plan: Plan) -> None:
@@ -28,6 +40,16 @@ def show_layers(result: Purification) -> None:
     show_table("", columns, rows, numbers=range(1, len(columns)))
     _show_reasons([(layer.name, layer.kind, layer.reason) for layer in result.layers if layer.reason], "without proof")
     show_skipped(result.skipped)
+
+
+def show_fits(result: Defence) -> None:
+    """One line for each layer that was defended, and what was left as it was."""
+    columns = ("layer", "kind", "units", "fan-in", "rows", "forgotten", "weights changed by", "guarded",
+               "values cut off")  # fmt: skip
+    rows = [_fitted(layer, guard=result.guard) for layer in result.layers]
+    show_table("", columns, rows, numbers=(2, 3, 4, 5, 6, 8))
+    show_skipped(result.skipped)
+    show_line("")
 
 
 def show_altered(altered: Altered, count: int) -> None:
@@ -78,6 +100,13 @@ def _purified(layer: LayerRecord, grades: list[Grade]) -> tuple[str, ...]:
         *(str(layer.count(grade)) for grade in grades),
         f"{layer.changed if Grade.PROJECTED in grades else len(layer.altered):,}", f"{layer.decay:.4g}",
         _middle(layer.noise_floor), f"{layer.seconds:.1f}", _middle(layer.error_scale),
+    )  # fmt: skip
+
+
+def _fitted(layer: LayerFit, *, guard: bool) -> tuple[str, ...]:
+    return (
+        named(layer.name), layer.kind, str(layer.units), str(layer.fan_in), f"{layer.rows:,}", share(layer.forgotten),
+        share(layer.change), named(layer.guarded) if guard else "-", share(layer.clipped) if guard else "-",
     )  # fmt: skip
 
 

@@ -1,0 +1,122 @@
+"""``netpurify purify --policy defend``: what it costs is said before anything is written."""
+
+import json
+import math
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from torch import Tensor, nn
+
+from netpurify import checkpoint, network, report
+from netpurify.cli.outputs import SCREEN, write_json, write_text
+from netpurify.cli.progress import sweeps
+from netpurify.cli.screen import note, show_line
+from netpurify.cli.tables import show_fits
+from netpurify.errors import InputError
+from netpurify.network import Defence
+from netpurify.report.defence_summary import DefenceSummary
+
+Strength = Annotated[
+    str, typer.Option(metavar="auto|NUMBER", help="For defend: how much to forget; auto chooses without labels.")
+]
+NoGuard = Annotated[bool, typer.Option("--no-guard", help="For defend: change weights only, keep no channel in range.")]
+MaxDisagreement = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=1.0, metavar="SHARE", help="For defend: refuse if more held-out inputs change class."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where everything goes: the weights, the page, the record."""
+
+    out: Path
+    page: Path | None
+    record: Path | None
+
+
+def run(
+    model: nn.Module,
+    inputs: Tensor,
+    *,
+    strength: str,
+    guard: bool,
+    max_disagreement: float | None,
+    layers: list[str] | None,
+    batch: int,
+    files: dict[str, Path],
+    origin: dict[str, str | None],
+    outputs: Outputs,
+    quiet: bool,
+) -> None:
+    """Defend a network and write what was asked for.
+
+    Args:
+        model: The contaminated network.
+        inputs: The clean inputs.
+        strength: ``auto`` or a number, as in ``network.defend``.
+        guard: As in ``network.defend``.
+        max_disagreement: As in ``network.defend``.
+        layers: As in ``network.defend``.
+        batch: As in ``network.defend``.
+        files: The files that went in, for the page.
+        origin: How the network was built, for the metadata of the weights.
+        outputs: Where everything goes.
+        quiet: Whether to show the verdict only.
+
+    Raises:
+        InputError: Something does not fit.
+        DisagreementError: It would cost more than ``max_disagreement``; nothing was written.
+    """
+    wanted = _strength(strength)
+    with sweeps(len(inputs), quiet=quiet) as follow:
+        result = network.purify(
+            model, inputs, policy="defend", strength=wanted, guard=guard, max_disagreement=max_disagreement,
+            layers=layers, batch=batch, progress=follow,
+        )  # fmt: skip
+    _say(result, screen=outputs.record != SCREEN, quiet=quiet)
+    _write(result, files, origin, outputs)
+    if outputs.record != SCREEN:
+        written = (outputs.out, outputs.page, outputs.record)
+        show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
+
+
+def _strength(text: str) -> float | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0.0 < found < math.inf:
+        raise InputError(f"--strength must be auto or a number above 0, such as 0.1; got {text!r}")
+    return found
+
+
+def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
+    """What it costs and what was forgotten; on standard error where a record goes to standard output."""
+    summary = DefenceSummary.of(result)
+    said = [text for _, text in summary.statements]
+    if not screen:
+        for text in [] if quiet else said:
+            note(text)
+        return
+    if not quiet:
+        show_fits(result)
+    for text in [summary.headline] if quiet else [*said, summary.headline]:
+        show_line(text)
+
+
+def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None], outputs: Outputs) -> None:
+    state = {name: value for name, value in result.model.state_dict().items() if isinstance(value, Tensor)}
+    checkpoint.save_weights(state, outputs.out, metadata={"netpurify": json.dumps(result.provenance | origin)})
+    if outputs.record is not None:
+        write_json(outputs.record, report.record(result))
+    if outputs.page is not None:
+        named = {name: path.as_posix() for name, path in (files | {"defended": outputs.out}).items()}
+        command = shlex.join(["netpurify", *sys.argv[1:]])
+        write_text(outputs.page, report.defence.page(result, command=command, files=named))
