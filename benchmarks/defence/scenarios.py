@@ -139,7 +139,7 @@ DEVELOPMENT = tuple(
     for network in ("mnist_cnn", "resnet")
     for attack in ("none", "patch", "blended", "sig")
 )
-QUICK = tuple(Scenario("sample_cnn", attack, 0) for attack in ("none", "patch", "blended", "sig"))
+QUICK = tuple(Scenario("sample_cnn", attack, 0) for attack in ("none", "patch", "blended"))
 
 
 @cache

@@ -247,7 +247,7 @@ def test_automatic_strength_is_judged_on_held_out_inputs():
 
 
 def test_the_search_takes_the_strongest_that_the_networks_own_doubt_allows():
-    for allowed, expected in [(0.5, STRENGTHS[0]), (3.5, STRENGTHS[3]), (9.5, STRENGTHS[9]), (49.0, STRENGTHS[9])]:
+    for allowed, expected in [(0.0, STRENGTHS[1]), (3.5, STRENGTHS[3]), (6.5, STRENGTHS[6]), (49.0, STRENGTHS[7])]:
         tried = []
 
         def judge(one, tried=tried):

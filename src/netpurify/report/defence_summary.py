@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netpurify.network import Defence, Step
-from netpurify.network.defence.strength import SHARE
+from netpurify.network.defence.strength import LEAST, SHARE, allowed
 from netpurify.report.numbers import count, number, plural, share
 
 _UNKNOWN = (
@@ -53,7 +53,7 @@ class DefenceSummary:
             bound=result.bound,
             level=1.0 - 0.05 / len(result.curve),
             automatic=result.provenance["settings"]["strength"] == "auto",
-            allowed=SHARE * (1.0 - result.confidence),
+            allowed=allowed(result.confidence),
             confidence=result.confidence,
             forgotten=tuple(layer.forgotten for layer in result.layers),
             changes=tuple(layer.change for layer in result.layers),
@@ -95,7 +95,7 @@ class DefenceSummary:
             return f"{used}, as asked for."
         doubt = (
             f"{share(SHARE)} of the network's own doubt on them, which is 1 less its mean confidence of "
-            f"{share(self.confidence)}"
+            f"{share(self.confidence)}, and at least {share(LEAST)}"
         )
         if self.chosen.disagreement <= self.allowed:
             return f"{used}, the strongest found that changes the class of at most {share(self.allowed)}: {doubt}."

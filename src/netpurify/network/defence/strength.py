@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from scipy.stats import beta
 
-STRENGTHS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
-"""What may be tried, from the weakest on."""
+STRENGTHS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
+"""What may be tried, from the weakest on. Beyond, a hundred held-out inputs are too few to see what is lost."""
 TRIALS = 4
 """Most of them that a search tries."""
 SHARE = 0.5
 """Share of the network's own doubt on clean inputs, 1 less its mean confidence, that may become disagreement."""
+LEAST = 0.01
+"""Disagreement that is allowed however sure the network is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,13 @@ class Step:
         return float(beta.ppf(level, self.differing + 1, self.inputs - self.differing))
 
 
+def allowed(confidence: float) -> float:
+    """Disagreement that the automatic strength may cost: ``SHARE`` of the network's own doubt, or ``LEAST``."""
+    return max(SHARE * (1.0 - confidence), LEAST)
+
+
 def search(judge: Callable[[float], Step], confidence: float) -> Step:
-    """The strongest of ``STRENGTHS`` that disagrees by no more than ``SHARE`` of the network's own doubt.
+    """The strongest of ``STRENGTHS`` whose disagreement is allowed.
 
     A network that is sure of clean inputs has room between its classes, and what is forgotten there costs nothing; one
     that doubts is changed by anything. Disagreement grows with strength, so that a few steps of bisection find it. If
@@ -53,11 +60,11 @@ def search(judge: Callable[[float], Step], confidence: float) -> Step:
         judge: Tries a strength.
         confidence: Mean of the largest probability that the contaminated network gives on the held-out inputs.
     """
-    allowed = SHARE * (1.0 - confidence)
+    most = allowed(confidence)
     tried: dict[float, Step] = {}
     low, high = 0, len(STRENGTHS)
     while low < high:
         middle = (low + high) // 2
         step = tried[STRENGTHS[middle]] = judge(STRENGTHS[middle])
-        low, high = (middle + 1, high) if step.disagreement <= allowed else (low, middle)
+        low, high = (middle + 1, high) if step.disagreement <= most else (low, middle)
     return tried[STRENGTHS[max(low - 1, 0)]]
