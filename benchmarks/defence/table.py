@@ -11,7 +11,7 @@ they were, and no row is made twice. ``--plan`` says what it will cost.
 import argparse
 import sys
 import time
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -77,7 +77,7 @@ def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
     scenario = Scenario(str(settings["network"]), str(settings["attack"]), seed)
     defence = DEFENCES[str(settings["defence"])]
     with one_thread():
-        network = scenario.train(Path(folder))
+        network = _network(scenario, folder)
         images, labels = scenario.clean(int(settings["images"] or COUNTS[0]))
         initial = scenario.initial() if defence.initial else None
         start = _memory("VmRSS")
@@ -88,6 +88,12 @@ def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
         megabytes = max(0.0, _memory("VmHWM") - start) / 1024
         found = judge(scenario, repaired, network)
     return [found | {"labels": defence.labels, "repair_seconds": seconds, "megabytes": megabytes}]
+
+
+@cache
+def _network(scenario: Scenario, folder: str) -> nn.Module:
+    """A trained network, read once by each worker: its digest is that of all its training images."""
+    return scenario.train(Path(folder))
 
 
 def judge(scenario: Scenario, repaired: nn.Module, contaminated: nn.Module) -> Row:

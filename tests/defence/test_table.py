@@ -1,0 +1,113 @@
+"""The defences' table: what is set aside stays so, every cell is there, and the page says what the rows say."""
+
+import pytest
+import torch
+
+import page
+import scenarios
+import table
+from netpurify import data
+from scenarios import DEVELOPMENT, QUICK, Scenario
+
+
+def row(network, attack, defence, seed, accuracy, asr, *, images=500, held_out=True):
+    return {
+        "network": network, "attack": attack, "defence": defence, "images": images, "seed": seed, "held_out": held_out,
+        "accuracy": accuracy, "asr": asr, "labels": defence == "ANP", "repair_seconds": 2.0, "megabytes": 10.0,
+        "failure": None, "seconds": 3.0,
+    }  # fmt: skip
+
+
+ROWS = [
+    row("vgg", "none", "nothing", 1, 0.84, None, images=0), row("vgg", "none", "defend", 1, 0.83, None),
+    row("vgg", "patch", "nothing", 1, 0.8, 0.9, images=0), row("vgg", "patch", "nothing", 2, 0.82, 1.0, images=0),
+    row("vgg", "patch", "defend", 1, 0.79, 0.02), row("vgg", "patch", "defend", 2, 0.80, 0.04),
+    row("vgg", "patch", "defend", 1, 0.70, 0.5, images=50), row("vgg", "patch", "ANP", 1, 0.75, 0.6),
+    row("vgg", "patch", "ANP", 2, 0.77, 0.8),
+]  # fmt: skip
+
+
+def test_development_is_one_seed_of_two_networks_and_three_attacks():
+    assert {(one.network, one.attack, one.seed) for one in DEVELOPMENT} == {
+        (network, attack, 0) for network in ("mnist_cnn", "resnet") for attack in ("none", "patch", "blended", "sig")
+    }
+    assert not any(one.held_out for one in (*DEVELOPMENT, *QUICK))
+    assert Scenario("resnet", "wanet", 0).held_out
+    assert Scenario("resnet", "patch", 1).held_out
+    assert Scenario("vgg", "patch", 0).held_out
+
+
+def test_seeds_differ_in_weights_targets_and_draws():
+    first, second = (Scenario("sample_cnn", "patch", seed) for seed in (0, 1))
+    assert first.target != second.target
+    assert not torch.equal(next(first.initial().parameters()), next(second.initial().parameters()))
+    assert not torch.equal(first.clean(50)[0], second.clean(50)[0])
+    assert torch.equal(first.clean(100)[0][:50], first.clean(50)[0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clean_images_are_balanced_and_outside_of_training(seed, monkeypatch):
+    drawn = []
+    take = data.take
+    monkeypatch.setattr(scenarios.data, "take", lambda images, places: drawn.append(take(images, places)) or drawn[-1])
+    _, labels = Scenario("sample_cnn", "none", seed).clean(1000)
+    inside = data.load("mnist-sample").indices[: scenarios.SETTINGS["sample_cnn"].images]
+    assert not set(drawn[-1].indices.tolist()) & set(inside.tolist())
+    assert torch.equal(labels.bincount(), torch.full((10,), 100))
+
+
+def test_poisoned_images_are_stamped_and_the_rest_is_not():
+    scenario = Scenario("sample_cnn", "wanet", 1)
+    images, labels = scenarios.images_of("mnist-sample", "train")
+    images, labels = images[:1000], labels[:1000]
+    dirty = scenario._poisoned(images, labels)
+    assert dirty is not None
+    assert (len(dirty.indices), len(dirty.covers)) == (100, 200)
+    assert (dirty.labels[dirty.indices] == scenario.target).all()
+    touched = torch.cat([dirty.indices, dirty.covers])
+    same = (dirty.inputs == images).flatten(1).all(1)
+    assert not same[touched].any()
+    assert same.sum() == 700
+    assert torch.equal(dirty.labels[dirty.covers], labels[dirty.covers])
+
+
+def test_the_full_grid_has_every_network_attack_defence_and_count():
+    cells = table.defences("full")
+    assert {cell["network"] for cell in cells} == {"mnist_cnn", "resnet", "vgg"}
+    assert {cell["attack"] for cell in cells} == {"none", "patch", "blended", "sig", "wanet"}
+    for name in ("defend", "fine-tuning", "fine-pruning", "Algorithm 2", "least squares"):
+        assert {cell["images"] for cell in cells if cell["defence"] == name} == {50, 100, 500, 1000}
+    assert {cell["images"] for cell in cells if cell["defence"] in ("nothing", "CLP")} == {0}
+    assert len(cells) == 15 * (5 * 4 + 3)
+
+
+def test_a_row_of_the_table_is_measured(tmp_path):
+    (before,) = table.trained({"network": "sample_cnn", "attack": "patch"}, 0, folder=str(tmp_path))
+    assert before["accuracy"] > 0.9
+    assert before["disagreement"] == 0.0
+    settings = {"network": "sample_cnn", "attack": "patch", "defence": "defend", "images": 100}
+    (after,) = table.defended(settings, 0, folder=str(tmp_path))
+    assert after["asr"] < before["asr"] - 0.5
+    assert after["accuracy"] > before["accuracy"] - 0.05
+    assert after["labels"] is False
+    assert after["repair_seconds"] > 0.0
+
+
+def test_the_page_gives_means_over_seeds_and_what_was_there_before():
+    text = page._section("vgg", ROWS, held_out=True)
+    assert "set aside (2 seeds, 500 clean images)" in text
+    assert "| defence | uses | none<br>84.0 | patch<br>81.0 / 95.0 |" in text
+    assert "| **defend** |  | -1.0 | -1.5 / 3.0 |" in text
+    assert "| ANP | labels |  | -5.0 / 70.0 |" in text
+    by_count = page._counts(ROWS)
+    assert "| defend | -10.0 / 50.0 | -1.5 / 3.0 |" in by_count
+    assert "| defend | 2.0 s, 10 MB |" in page._costs(ROWS)
+
+
+def test_the_figure_has_a_point_for_each_defence_and_attack():
+    assert [point[:2] for point in page._points(ROWS)] == [("defend", "patch"), ("ANP", "patch")]
+    lost, asr = next(page._points(ROWS))[2:4]
+    assert (lost, asr) == (pytest.approx(1.5), pytest.approx(0.03))
+    (panel,) = page.draw(ROWS).axes
+    drawn = [line for line in panel.lines if len(line.get_xdata()) == 1]
+    assert len(drawn) == 2
