@@ -26,7 +26,8 @@ def compare(before: list[Tensor | None], after: list[Tensor | None]) -> Agreemen
     pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not None and new is not None]
     if not pairs:
         return Agreement(0, float("nan"), float("nan"))
-    scores = all(old.dim() == 2 and old.shape[1] > 1 and not old.is_complex() for old, _ in pairs)
+    unordered = any(old.is_complex() or old.dtype == torch.bool for old, _ in pairs)
+    scores = not unordered and all(old.dim() == 2 and old.shape[1] > 1 for old, _ in pairs)
     scores &= all(bool(torch.isfinite(part).all()) for pair in pairs for part in pair)
     same = torch.cat([old.argmax(1) == new.argmax(1) for old, new in pairs]).double().mean() if scores else torch.nan
     old, new = (torch.cat([pair[side].reshape(-1).to(torch.complex128) for pair in pairs]) for side in (0, 1))

@@ -2,24 +2,21 @@
 
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from netpurify import checkpoint
 from netpurify.errors import DisagreementError, InputError
-from netpurify.network.agreement import Agreement, compare
-from netpurify.network.capture import Data, Forward, Runner, digest_of_data
-from netpurify.network.defence.inputs import split, twice
+from netpurify.network.agreement import Agreement
+from netpurify.network.capture import Data, Forward, digest_of_data
 from netpurify.network.defence.strength import TRIALS, Step, search
-from netpurify.network.defence.sweep import LayerFit, Progress, look, sweep
-from netpurify.network.reference import Skipped, duplicate, resolve, sort_layers, ties
-
-_UNREACHED = "the clean inputs never reach it"
+from netpurify.network.defence.sweep import LayerFit, Progress
+from netpurify.network.defence.trial import Trial, Trials
+from netpurify.network.reference import Skipped, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +103,16 @@ def defend(
     """
     begun = time.perf_counter()
     _check(strength, max_disagreement, layers, batch)
-    work = _Work(model, data, forward, batch, layers, guard=guard)
-    work.check(automatic=strength == "auto")
-    watch = _Watch(progress, TRIALS if strength == "auto" else 1, len(work.layers))
-    tried: dict[float, _Trial] = {}
+    trials = Trials(model, data, forward=forward, batch=batch, layers=layers, guard=guard)
+    _check_scores(trials.confidence, automatic=strength == "auto", most=max_disagreement)
+    watch = _Watch(progress, TRIALS if strength == "auto" else 1, len(trials.layers))
+    tried: dict[float, Trial] = {}
 
     def judge(one: float) -> Step:
-        tried[one] = work.fit(one, watch.next())
+        tried[one] = trials.fit(one, watch.next())
         return tried[one].step
 
-    chosen = search(judge, work.confidence) if strength == "auto" else judge(float(strength))
+    chosen = search(judge, trials.confidence) if strength == "auto" else judge(float(strength))
     if max_disagreement is not None and not chosen.disagreement <= max_disagreement:
         raise DisagreementError(
             "the defended network must disagree with the contaminated one on at most "
@@ -130,7 +127,7 @@ def defend(
         "policy": "defend", "strength": strength, "guard": guard, "max_disagreement": max_disagreement,
         "layers": None if layers is None else list(layers),
     }  # fmt: skip
-    contaminated = resolve(work.contaminated)
+    contaminated = resolve(trials.contaminated)
     return Defence(
         model=trial.model,
         policy="defend",
@@ -138,107 +135,20 @@ def defend(
         guard=guard,
         curve=tuple(tried[one].step for one in sorted(tried)),
         chosen=chosen,
-        confidence=work.confidence,
+        confidence=trials.confidence,
         layers=tuple(trial.layers),
-        skipped=tuple(work.skipped),
+        skipped=tuple(trials.skipped),
         agreement=trial.agreement,
         seconds=time.perf_counter() - begun,
         provenance={
             "model": checkpoint.digest(contaminated),
             "purified": checkpoint.digest(resolve(trial.model)),
-            "data": work.digest,
+            "data": digest_of_data(data),
             "versions": {name: version(name) for name in ("netpurify", "torch", "numpy", "scipy")},
             "settings": settings,
         },
         contaminated=contaminated,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A network that was defended with one strength, and judged."""
-
-    step: Step
-    model: nn.Module
-    layers: list[LayerFit]
-    agreement: Agreement
-
-
-class _Work:
-    """The contaminated network, the clean inputs, and how they go through it."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        data: Data,
-        forward: Forward | None,
-        batch: int,
-        layers: Collection[str] | None,
-        *,
-        guard: bool,
-    ) -> None:
-        self.contaminated = duplicate(model)
-        self._forward, self._batch, self._guard = forward, batch, guard
-        self.digest = digest_of_data(data)
-        fitted, held = split(self._runner(self.contaminated, data).inputs())
-        self._twice = [(twice(fitted),)]
-        (self._expected,) = self._runner(self.contaminated, [(fitted,)]).outputs()
-        self._held: Data = held if isinstance(held, Tensor) else [(held,)]
-        known, self.skipped = sort_layers(
-            self.contaminated, None, None if layers is None else list(layers), ties(model)
-        )
-        calls = self._runner(self.contaminated, self._held).order(known)
-        self.layers = [layer for layer in known if calls.get(layer.name) == 1]
-        self.skipped += [
-            Skipped(it.name, it.kind, f"one pass calls it {calls[it.name]} times" if it.name in calls else _UNREACHED)
-            for it in known
-            if calls.get(it.name) != 1
-        ]
-        self._walk = look(self.contaminated, self._runner(self.contaminated, self._held), self.layers)
-        self._before = self._outputs(self.contaminated)
-        self.confidence = _confidence(self._before)
-
-    def check(self, *, automatic: bool) -> None:
-        """Refuse what cannot be defended."""
-        if not self.layers:
-            reasons = "; ".join(f"{it.name} ({it.kind}): {it.reason}" for it in self.skipped[:5])
-            raise InputError(f"at least one layer must be open to the defence; none is; {reasons}")
-        if automatic and math.isnan(self.confidence):
-            raise InputError(
-                'strength="auto" needs a network that gives finite scores [inputs, classes]; this one does not; give a '
-                "number, such as 0.1, or a forward function that returns the scores"
-            )
-
-    def fit(self, strength: float, progress: Progress) -> _Trial:
-        """Defend a copy, and judge it on what is held out."""
-        model, layers = sweep(
-            self.contaminated, self.layers, self._walk, self._run, strength=strength, guard=self._guard,
-            progress=progress,
-        )  # fmt: skip
-        agreement = compare(self._before, self._outputs(model))
-        scored = not math.isnan(agreement.same)
-        differing = round((1.0 - agreement.same) * agreement.inputs) if scored else 0
-        return _Trial(Step(strength, agreement.inputs if scored else 0, differing), model, layers, agreement)
-
-    def _run(self, network: nn.Module) -> None:
-        """Run a network on the inputs twice side by side; the second half must come out as if it were alone."""
-        (output,) = self._runner(network, self._twice).outputs()
-        if output is None or self._expected is None:
-            return
-        second = output[len(self._expected) :] if output.dim() else output
-        same = second.shape == self._expected.shape
-        if not same or not torch.allclose(second, self._expected, rtol=1e-3, atol=1e-3 * float(second.abs().max())):
-            raise InputError(
-                "the network must treat its inputs one by one along the first dimension; the output of one depends on "
-                "the others; give a forward function that runs them singly"
-            )
-
-    def _outputs(self, model: nn.Module) -> list[Tensor | None]:
-        """What a network gives for the held-out inputs, batch by batch."""
-        return [None if one is None else one.detach().cpu() for one in self._runner(model, self._held).outputs()]
-
-    def _runner(self, model: nn.Module, data: Data) -> Runner:
-        return Runner(model, data, forward=self._forward, batch=self._batch)
 
 
 class _Watch:
@@ -265,16 +175,6 @@ class _Watch:
             self._progress("", self.total, self.total)
 
 
-def _confidence(outputs: Sequence[Tensor | None]) -> float:
-    """Mean of the largest probability; NaN if the outputs are no scores of classes."""
-    found = [one for one in outputs if one is not None]
-    if not found or any(one.dim() != 2 or one.shape[1] < 2 or not torch.isfinite(one).all() for one in found):
-        return math.nan
-    scores = torch.cat(found).double()
-    shares = bool((scores >= 0.0).all()) and torch.allclose(scores.sum(dim=1), scores.new_ones(()), atol=1e-3)
-    return float((scores if shares else scores.softmax(dim=1)).amax(dim=1).mean())
-
-
 def _check(strength: object, most: float | None, layers: object, batch: int) -> None:
     if strength != "auto" and not (isinstance(strength, int | float) and 0.0 < strength < math.inf):
         raise InputError(f'strength must be "auto" or a number above 0, such as 0.1; got {strength!r}')
@@ -284,3 +184,15 @@ def _check(strength: object, most: float | None, layers: object, batch: int) -> 
         raise InputError(f"layers must be a collection of names; got the single string {layers!r}; give [{layers!r}]")
     if batch < 1:
         raise InputError(f"batch must be at least 1; got {batch}")
+
+
+def _check_scores(confidence: float, *, automatic: bool, most: float | None) -> None:
+    """Refuse to count classes where there are none."""
+    asked = {'strength="auto"': automatic, "max_disagreement": most is not None}
+    needy = [name for name, given in asked.items() if given]
+    if needy and math.isnan(confidence):
+        raise InputError(
+            f"{' and '.join(needy)} needs a network that gives finite scores [inputs, classes]; this one does not; "
+            f"{'give a number, such as 0.1' if automatic else 'leave it out'}, or give a forward function that returns "
+            "the scores"
+        )

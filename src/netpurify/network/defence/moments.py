@@ -1,5 +1,7 @@
 """Second moments of a layer's clean inputs, and the matched ridge fit that they decide."""
 
+import math
+
 import numpy as np
 import scipy.linalg
 import torch
@@ -33,6 +35,7 @@ class Moments:
         self._second = torch.zeros(layer.groups, layer.fan_in, layer.fan_in, dtype=torch.float64)
         self._cross = torch.zeros_like(self._second)
         self.count = 0
+        self._layer = layer
         probe = layer.rows(now[:1])
         every = max(1, probe.shape[1] * len(now) // max(ROWS * layer.fan_in, _FEWEST))
         every += 1 - every % 2  # odd, so that it does not fall in step with the width of images
@@ -59,7 +62,7 @@ class Moments:
             s / (s + lambda) for the eigenvalues s of S, from the largest on.
 
         Raises:
-            InputError: Weights or inputs are not finite.
+            InputError: Weights or inputs are not finite, or the strength is lost in rounding.
         """
         fitted, kept = np.empty_like(matrix), np.ones(matrix.shape[:2])
         with one_thread():
@@ -67,15 +70,35 @@ class Moments:
                 second, cross = self._second[group].numpy(), self._cross[group].numpy()
                 if not all(np.isfinite(part).all() for part in (second, cross, matrix[group])):
                     raise InputError(
-                        "weights and what layers see must be finite; NaN or infinity is in this layer, or reached it "
-                        "from one before; if weights were altered after training, recover them first"
+                        f"{self._name}: weights and what layers see must be finite, and their squares too; NaN or "
+                        "infinity is in this layer, or reached it from one before; if weights were altered after "
+                        "training, recover them first"
                     )
                 ridge = strength * float(np.diagonal(second).mean())
                 if ridge == 0.0:  # nothing ever comes in
                     fitted[group] = matrix[group]
                     continue
-                factor = scipy.linalg.cho_factor(second + ridge * np.eye(len(second)), lower=True)
-                fitted[group] = scipy.linalg.cho_solve(factor, cross.T @ matrix[group])
+                fitted[group] = self._solve(second, ridge, cross.T @ matrix[group], strength)
                 values = np.maximum(np.linalg.eigvalsh(second)[::-1], 0.0)
                 kept[group] = values / (values + ridge)
         return fitted, kept
+
+    def _solve(self, second: Array, ridge: float, right: Array, strength: float) -> Array:
+        dtype = self._layer.module.weight.dtype
+        if not math.isfinite(ridge):
+            raise InputError(
+                f"{self._name}: strength must leave a finite ridge; {strength} does not; give less, such as 0.1"
+            )
+        try:
+            factor = scipy.linalg.cho_factor(second + ridge * np.eye(len(second)), lower=True)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"{self._name}: strength must be above the rounding of {dtype}; {strength} is not, in a layer whose "
+                "clean inputs leave directions without energy; give more, such as 0.01"
+                + ("" if dtype == torch.float64 else ", or the network in float64")
+            ) from error
+        return scipy.linalg.cho_solve(factor, right)
+
+    @property
+    def _name(self) -> str:
+        return self._layer.name or "the network"

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
-from netpurify.network.capture import Runner
-from netpurify.network.defence.guard import Guard, guarded, place
+from netpurify.network.defence.guard import Guard, place
 from netpurify.network.defence.moments import Moments
+from netpurify.network.defence.walk import Walk, given_to, removed
 from netpurify.network.layers import Layer
 
 Progress = Callable[[str, int, int], None]
@@ -27,21 +27,10 @@ TAIL = 0.1
 """Share of a channel's clean values that the guard cuts off at either end, for a strength of 1."""
 _MOST = 0.45
 """Largest share of anything that the guard cuts off."""
-_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """How inputs go through a network.
-
-    Attributes:
-        order: Names of the layers to fit, in the order of execution.
-        watched: What the guard of a layer watches over: the BatchNorm that alone takes the layer's output, else the
-            layer itself. By the layer's name.
-    """
-
-    order: tuple[str, ...]
-    watched: Mapping[str, str]
+_CHANGED = (
+    "which layers a network calls must not depend on its weights or inputs; {name} is called {what} while others "
+    "change; leave this layer out"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,52 +66,13 @@ class LayerFit:
         return 1.0 - float(self.kept.mean())
 
 
-def look(model: nn.Module, runner: Runner, layers: Sequence[Layer]) -> Walk:
-    """How inputs go through a network; one pass over those of the runner.
-
-    Args:
-        model: The network.
-        runner: Runs it on some of the clean inputs.
-        layers: The layers to fit, each of which is called once.
-    """
-    followers: dict[str, set[str]] = {}
-    outputs: list[tuple[Tensor, str]] = []
-
-    def note(name: str) -> Callable:
-        def hook(_: nn.Module, __: tuple, output: Tensor) -> None:
-            followers.setdefault(name, set())
-            outputs.append((output, name))
-
-        return hook
-
-    def follow(norm: str) -> Callable:
-        def hook(_: nn.Module, given: tuple) -> None:
-            for output, name in outputs:
-                if given and given[0] is output:
-                    followers[name].add(norm)
-
-        return hook
-
-    handles = [layer.module.register_forward_hook(note(layer.name)) for layer in layers]
-    norms = {name: module for name, module in model.named_modules() if isinstance(module, _NORMS)}
-    handles += [module.register_forward_pre_hook(follow(name)) for name, module in norms.items()]
-    with _removed(handles):
-        for _ in runner.outputs():
-            outputs.clear()
-    taken = [norm for found in followers.values() for norm in found]
-    watched = {
-        name: next(iter(found)) if len(found) == 1 and taken.count(next(iter(found))) == 1 else name
-        for name, found in followers.items()
-    }
-    return Walk(tuple(followers), watched)
-
-
 def sweep(
     contaminated: nn.Module,
     layers: Sequence[Layer],
     walk: Walk,
     run: Callable[[nn.Module], Any],
     *,
+    inputs: int,
     strength: float,
     guard: bool,
     progress: Progress | None = None,
@@ -134,6 +84,7 @@ def sweep(
         layers: Those of its layers that are to be fitted.
         walk: How inputs go through it.
         run: Calls a network on all clean inputs, twice side by side along the first dimension.
+        inputs: How many inputs these are, counted once.
         strength: Ridge, relative to the mean energy of a layer's inputs. The guard cuts off ``TAIL`` times as much of a
             channel's values, and as much of the images by a channel's spread.
         guard: Whether to place guards.
@@ -141,6 +92,7 @@ def sweep(
 
     Raises:
         InputError: Weights or inputs of a layer are not finite, or inputs do not go through the network side by side.
+        Exception: Whatever ``progress`` raises.
     """
     defended = copy.deepcopy(contaminated)
     modules = dict(defended.named_modules())
@@ -150,10 +102,14 @@ def sweep(
     dims = {walk.watched[it.name]: _trailing(it) for it in layers if it.name in walk.watched}
 
     def fit(layer: Layer) -> Callable:
-        def hook(_: nn.Module, given: tuple, output: Tensor) -> Tensor:
+        theirs = list(layer.module._forward_hooks.items())
+
+        def hook(_: nn.Module, given: tuple, named: dict[str, Any], output: Tensor) -> Tensor:
             if progress is not None:
                 progress(layer.name, len(fits), len(walk.order))
-            now, before = _halves(given[0], layer.name)
+            if layer.name in fits:
+                raise InputError(_CHANGED.format(name=layer.name, what="once more"))
+            now, before = _halves(given_to(given, named), layer.name, inputs)
             moments = Moments(layer, now, before)
             old = layer.matrix().double().cpu().numpy()
             new, kept = moments.fit(old, strength)
@@ -162,24 +118,27 @@ def sweep(
             fits[layer.name] = LayerFit(
                 layer.name, layer.kind, layer.units, layer.fan_in, moments.count, kept.mean(axis=0), change, "", 0.0
             )
-            return torch.cat([guarded(layer.module, layer.module.forward(now)), output[len(now) :]])
+            return torch.cat([_call(layer.module, theirs, now), output[len(now) :]])
 
-        return hook
+        return _ours(hook)
 
     def watch(name: str) -> Callable:
-        def hook(_: nn.Module, __: tuple, output: Tensor) -> Tensor:
-            now, before = _halves(output, name)
+        def hook(_: nn.Module, __: tuple, ___: dict[str, Any], output: Tensor) -> Tensor:
+            now, before = _halves(output, name, inputs)
             found = guards[name] = measure(now, dims[name], strength)
-            clipped[name] = float(((now < found.low) | (now > found.high)).double().mean())
+            clipped[name] = float(((now < found.low) | (now > found.high)).mean(dtype=torch.float64))
             return torch.cat([found(now), before])
 
-        return hook
+        return _ours(hook)
 
     ours = [Layer(it.name, modules[it.name]) for it in layers]  # pyright: ignore[reportArgumentType]  # a copy of one
-    handles = [layer.module.register_forward_hook(fit(layer)) for layer in ours]
-    handles += [modules[name].register_forward_hook(watch(name)) for name in dims if guard]
-    with _removed(handles):
+    handles = [layer.module.register_forward_hook(fit(layer), with_kwargs=True) for layer in ours]
+    handles += [modules[name].register_forward_hook(watch(name), with_kwargs=True) for name in dims if guard]
+    with _as_they_are(), removed(handles):
         run(defended)
+    for name in walk.order:
+        if name not in fits:
+            raise InputError(_CHANGED.format(name=name, what="no longer"))
     for name, found in guards.items():
         place(modules[name], found)
     return defended, [_with_guard(fits[name], walk.watched[name], clipped) for name in walk.order]
@@ -189,7 +148,7 @@ def measure(values: Tensor, dims: int, strength: float) -> Guard:
     """The guard that clean values [images, ..., channels, ...] ask for, with ``dims`` dimensions after the channels."""
     channels = values.movedim(values.dim() - dims - 1, 0).flatten(1)
     low, high = _range(channels, TAIL * strength)
-    centre = channels.double().mean(dim=1).to(values)
+    centre = channels.mean(dim=1, dtype=torch.float64).to(values)
     low, high, centre = (value.reshape(-1, *[1] * dims) for value in (low, high, centre))
     guard = Guard(low, high, centre, torch.full_like(low, torch.inf))
     if dims:
@@ -212,20 +171,44 @@ def _trailing(layer: Layer) -> int:
     return 0 if isinstance(layer.module, nn.Linear) else layer.module.weight.dim() - 2
 
 
-def _halves(values: Tensor, name: str) -> tuple[Tensor, Tensor]:
-    if len(values) % 2:
+def _halves(values: Tensor, name: str, inputs: int) -> tuple[Tensor, Tensor]:
+    if len(values) % (2 * inputs):
         raise InputError(
-            f"the network must treat its inputs one by one along the first dimension; {name} sees {len(values)} at "
-            "once; leave this layer out"
+            f"the network must treat its inputs one by one along the first dimension; {name} sees {len(values)} where "
+            f"{2 * inputs} go through; leave this layer out"
         )
     return values[: len(values) // 2], values[len(values) // 2 :]
 
 
+def _call(module: nn.Module, hooks: Sequence[tuple[int, Callable]], given: Tensor) -> Tensor:
+    """What a module gives, with the hooks that it had before ours: guards, and the caller's own."""
+    output = module.forward(given)
+    for key, hook in hooks:
+        named = ({},) if key in module._forward_hooks_with_kwargs else ()
+        changed = hook(module, (given,), *named, output)
+        output = output if changed is None else changed
+    return output
+
+
+class _Stop(BaseException):  # nothing for a model's own ``except Exception``
+    """Carries an error of ours out of a model's call, where it would be taken for one of the model's."""
+
+
+def _ours(hook: Callable) -> Callable:
+    def caught(*given: Any) -> Tensor:
+        try:
+            return hook(*given)
+        except Exception as error:
+            raise _Stop(error) from error
+
+    return caught
+
+
 @contextmanager
-def _removed(handles: Sequence[Any]) -> Iterator[None]:
-    """Hooks that are gone at the end, whatever happens."""
+def _as_they_are() -> Iterator[None]:
+    """Errors of our hooks leave a model's call as what they are."""
     try:
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    except _Stop as stop:
+        (error,) = stop.args
+        raise error from error.__cause__
