@@ -2,12 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from netpurify import InputError
 from netpurify.network import defend
+from netpurify.network.defence.moments import Moments
+from netpurify.network.layers import Layer
 
 STRENGTH = 0.2
 
@@ -142,3 +145,13 @@ def test_errors_name_the_layer():
         broken.last.weight[0, 0] = math.inf
     with pytest.raises(InputError, match=r"^last: weights and what layers see must be finite"):
         defend(broken, draw(50, 6), strength=STRENGTH)
+
+
+@pytest.mark.parametrize(("images", "width"), [(800, 28), (400, 14), (300, 15)])
+def test_moments_see_every_column_of_images(images, width):
+    """Each column carries its own number, so that the mean of the rows tells which of them were seen."""
+    layer = Layer("", nn.Conv2d(1, 1, 1, bias=False))
+    columns = torch.arange(float(width)).expand(images, 1, width, width)
+    moments = Moments(layer, columns, columns)
+    assert 8_000 < moments.count < 20_000
+    np.testing.assert_allclose(moments._second.item() / moments.count, (np.arange(width) ** 2).mean(), rtol=0.01)

@@ -37,8 +37,7 @@ class Moments:
         self.count = 0
         self._layer = layer
         probe = layer.rows(now[:1])
-        every = max(1, probe.shape[1] * len(now) // max(ROWS * layer.fan_in, _FEWEST))
-        every += 1 - every % 2  # odd, so that it does not fall in step with the width of images
+        every = _stride(probe.shape[1] * len(now) // max(ROWS * layer.fan_in, _FEWEST), probe.shape[1])
         size = max(1, _AT_ONCE // probe.numel())
         for new, old in zip(now.split(size), before.split(size), strict=True):
             self._add(layer.rows(new)[:, ::every], layer.rows(old)[:, ::every])
@@ -102,3 +101,15 @@ class Moments:
     @property
     def _name(self) -> str:
         return self._layer.name or "the network"
+
+
+def _stride(wanted: int, positions: int) -> int:
+    """About as many rows as wanted from one to the next, never in step with images of so many positions.
+
+    With a factor in common, only some columns of an image would ever be seen, such as every seventh of 28.
+    """
+    every = max(1, wanted)
+    every += 1 - every % 2
+    while math.gcd(every, positions) > 1:
+        every += 2
+    return every
