@@ -49,12 +49,16 @@ class Guard(nn.Module):
         if self.low.dim() == 1:
             return values
         size = self.size(values)
-        share = torch.where(size > self.spread, self.spread / size, torch.ones_like(size))
+        share = torch.where(size > self.spread, self.spread / size, torch.ones_like(size)).to(values.dtype)
         return torch.lerp(self.centre, values, share)  # the very values where the share is 1
 
     def size(self, values: Tensor) -> Tensor:
         """Root mean square of each channel about its centre over one image, [..., channels, 1...]."""
-        return (values - self.centre).square().mean(dim=self.places, keepdim=True).sqrt()
+        offsets = values - self.centre
+        if offsets.dtype == torch.float16 or offsets.dtype == torch.bfloat16:
+            offsets = offsets.float()  # the square of 256 is beyond half precision
+        # Above 0, where the root has no slope: who trains on, or attacks, needs gradients.
+        return offsets.square().mean(dim=self.places, keepdim=True).clamp(min=2e-38).sqrt()
 
 
 def place(module: nn.Module, guard: Guard) -> None:
@@ -93,6 +97,8 @@ def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.Pat
         CheckpointError: The file cannot be read safely.
     """
     state = dict(weights) if isinstance(weights, Mapping) else checkpoint.load_weights(Path(weights))
+    if any(value.is_meta for value in model.state_dict().values() if isinstance(value, Tensor)):
+        raise InputError("the network must have room for weights; it is on the meta device; call its to_empty first")
     found = copy.deepcopy(model)
     place_guards(found, state)
     try:
@@ -128,7 +134,13 @@ def place_guards(model: nn.Module, state: Mapping[str, Tensor]) -> None:
                 f"a guard's range must be finite and go from low to high; that of {owner or 'the network'} does not; "
                 "the file is damaged; defend the network again"
             )
-        place(modules[owner], Guard(*(torch.empty_like(part) for part in parts)))
+        place(modules[owner], Guard(*(_like(modules[owner], part) for part in parts)))
+
+
+def _like(module: nn.Module, part: Tensor) -> Tensor:
+    """Room for a part of a guard where its module is, and of the same dtype."""
+    own = [it for it in (*module.parameters(), *module.buffers()) if it.is_floating_point()]
+    return torch.empty_like(part, device=own[0].device, dtype=own[0].dtype) if own else torch.empty_like(part)
 
 
 def _fits(module: nn.Module, low: Tensor) -> bool:
