@@ -34,6 +34,7 @@ class Guard(nn.Module):
     high: Tensor
     centre: Tensor
     spread: Tensor
+    places: list[int]
 
     def __init__(self, low: Tensor, high: Tensor, centre: Tensor, spread: Tensor) -> None:  # noqa: D107
         super().__init__()
@@ -81,8 +82,9 @@ def guarded(module: nn.Module, output: Tensor) -> Tensor:
     return there(output) if isinstance(there, Guard) else output
 
 
-def _keep(module: nn.Module, _: object, output: Tensor) -> Tensor:
-    return guarded(module, output)
+# TorchScript compiles a hook with its module, so it reads these types, and takes none for the module.
+def _keep(self, _: tuple[Tensor], output: Tensor) -> Tensor:
+    return self.guard(output)
 
 
 def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.PathLike) -> nn.Module:
