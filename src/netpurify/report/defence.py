@@ -78,7 +78,7 @@ def _pictures(result: Defence) -> Html:
 def _strengths(result: Defence) -> Html:
     level = DefenceSummary.of(result).level
     rows = [_step(step, level, chosen=step == result.chosen) for step in result.curve]
-    return table(_CURVE, rows, label="Strengths tried", kind="numbers")
+    return table(_CURVE, rows, label="Strengths tried", kind="strengths")
 
 
 def _step(step: Step, level: float, *, chosen: bool) -> list[str]:
