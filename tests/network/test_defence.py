@@ -323,7 +323,9 @@ def test_batches_of_named_inputs():
 
 
 def test_a_price_that_is_too_high_is_refused():
-    with pytest.raises(DisagreementError, match=r"on at most 0\.0 % of the held-out inputs; at strength 5\.0"):
+    step = defend(mlp(), draw(100, 6), strength=5.0).chosen
+    said = rf"at strength 5\.0 it does on {step.differing} of 20, {5 * step.differing}\.0 %"
+    with pytest.raises(DisagreementError, match=rf"on at most 0\.0 % of the held-out inputs; {said}"):
         defend(mlp(), draw(100, 6), strength=5.0, max_disagreement=0.0)
 
 
@@ -342,6 +344,8 @@ def test_refusals():
         defend(model, inputs[:4])
     with pytest.raises(InputError, match="finite scores"):
         defend(nn.Sequential(nn.Linear(6, 1)), inputs)
+    with pytest.raises(InputError, match="max_disagreement counts classes"):
+        defend(nn.Sequential(nn.Linear(6, 1)), inputs, strength=0.1, max_disagreement=0.1)
     assert math.isnan(defend(nn.Sequential(nn.Linear(6, 1)), inputs, strength=0.1).chosen.disagreement)
     with pytest.raises(InputError, match="none is"):
         defend(nn.Sequential(nn.LayerNorm(6)), inputs)
@@ -354,7 +358,9 @@ def test_refusals():
 
 def test_options_of_other_policies_are_refused():
     model, inputs = mlp(), draw(100, 6)
-    with pytest.raises(InputError, match='initial and rank must be left out with policy="defend"'):
+    with pytest.raises(
+        InputError, match='initial and rank must be left out with policy="defend", which has no use for them'
+    ):
         purify(model, inputs, policy="defend", initial=model, rank=3)
     with pytest.raises(InputError, match='strength must be left out with policy="recover"'):
         purify(model, inputs, initial=model, strength=0.1)

@@ -154,6 +154,13 @@ def test_plan_says_what_can_be_repaired_and_why_not():
     assert plan.seconds > 0.0 < plan.bytes
 
 
+def test_plan_without_initial_weights_says_which_policy_is_left():
+    network, inputs = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3)), torch.rand(30, 1, 8, 8)
+    convolution, linear = check(network, inputs, initial=None).layers
+    assert "span all 10 directions of a fan-in of 10, so only defend, or project with a rank" in convolution.reason
+    assert linear.reason.endswith("only projected or defended")
+
+
 def test_check_sees_past_a_flipped_exponent():
     network = nn.Sequential(nn.Linear(20, 10), nn.ReLU(), nn.Linear(10, 3))
     initial = copy.deepcopy(network)

@@ -74,6 +74,11 @@ def purify(
     [bold]netpurify purify netpurify-demo/contaminated.safetensors --factory netpurify.experiments.demo:network
     --initial-seed 0 --data netpurify-demo/inputs.npy -o purified.safetensors --proof proof.safetensors[/bold]
 
+    A deep network that was poisoned in training needs some hundred clean inputs and no initial weights:
+
+    [bold]netpurify purify poisoned.safetensors --factory package.module:function --data inputs.npy
+    -o defended.safetensors --policy defend --report page.html[/bold]
+
     Exit code 0: nothing found, or defended; 1: altered weights, units without enough evidence, or a defence that costs
     more than --max-disagreement; 2: bad input.
     """

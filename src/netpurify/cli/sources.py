@@ -42,7 +42,8 @@ def choose_initial(
         raise InputError("--initial and --initial-seed exclude each other; give the one that you have")
     if file is None and seed is None and needed:
         raise InputError(
-            f"{needed} needs the initial weights, those before training; give --initial FILE or --initial-seed N"
+            f"{needed} needs the initial weights, those before training; give --initial FILE or --initial-seed N; "
+            "--policy project and --policy defend do without"
         )
     if seed is not None:
         if build is None:

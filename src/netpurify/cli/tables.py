@@ -48,7 +48,7 @@ def show_fits(result: Defence) -> None:
                "values cut off")  # fmt: skip
     rows = [_fitted(layer, guard=result.guard) for layer in result.layers]
     show_table("", columns, rows, numbers=(2, 3, 4, 5, 6, 8))
-    show_skipped(result.skipped)
+    show_skipped(result.skipped, "left as it was")
     show_line("")
 
 
@@ -64,9 +64,9 @@ def show_altered(altered: Altered, count: int) -> None:
         show_table("", ("altered weight", "was", "is now", "grade"), rows, numbers=(1, 2))
 
 
-def show_skipped(skipped: tuple[Skipped, ...]) -> None:
+def show_skipped(skipped: tuple[Skipped, ...], title: str = "not examined") -> None:
     """What was not looked at, and why."""
-    _show_reasons([(part.name, part.kind, part.reason) for part in skipped], "not examined")
+    _show_reasons([(part.name, part.kind, part.reason) for part in skipped], title)
 
 
 def show_recheck(found: Recheck) -> None:

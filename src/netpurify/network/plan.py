@@ -43,7 +43,7 @@ def check(
     Args:
         model: The contaminated network.
         data: Clean inputs, as in ``purify``.
-        initial: The network before training, as in ``purify``; without it nothing can be recovered, only projected.
+        initial: The network before training, as in ``purify``; without it nothing can be recovered.
         layers: Names of the layers to look at; ``None`` for all.
         forward: As in ``purify``.
         batch: As in ``purify``.
@@ -118,14 +118,20 @@ def _tolerance(live: int, rank: int, units: int, *, frozen: bool) -> float:
 
 
 def _reason(fan_in: int, rank: int, live: int, *, frozen: bool, known: bool, below: bool) -> str:
+    lit = "" if live == fan_in else f" ({live} live)"
+    spanned = f"the clean inputs span {f'all {rank}' if rank == live else rank} directions of a fan-in of {fan_in}{lit}"
+    if not known and below:
+        return "without initial weights nothing can be recovered, only projected or defended"
     if not known:
-        return "without initial weights nothing can be recovered, only projected"
+        return (
+            f"without initial weights nothing can be recovered; {spanned}, so only defend, or project with a rank, has "
+            "an effect"
+        )
     if frozen:
         return "never trained: any difference from the initial weights is an alteration"
     if below:
         return "exact if the clean inputs span what training saw"
-    lit = "" if live == fan_in else f" ({live} live)"
     return (
-        f"the clean inputs span all {rank} directions of a fan-in of {fan_in}{lit}"
-        ", so nothing can be told apart but what stands far out; fewer inputs would span less"
+        f"{spanned}, so nothing can be told apart but what stands far out; fewer inputs would span less; if it was "
+        "poisoned in training, defend it"
     )

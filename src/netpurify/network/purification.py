@@ -176,7 +176,7 @@ def _check(policy: str, initial: object, rank: float | None, layers: object, bat
     if initial is None and policy == "recover":
         raise InputError(
             'recover needs the initial weights; give initial=, or use policy="project", which without them fits the '
-            "weights themselves"
+            'weights themselves, or policy="defend" for a deep network that was poisoned'
         )
     if rank is not None and policy == "recover":
         raise InputError('rank is an option of policy="project"; recover takes all that the clean inputs span')

@@ -121,4 +121,5 @@ def purify(
 
 def _refuse(policy: str, given: list[str]) -> None:
     if given:
-        raise InputError(f'{" and ".join(given)} must be left out with policy="{policy}", which has no use for it')
+        it = "it" if len(given) == 1 else "them"
+        raise InputError(f'{" and ".join(given)} must be left out with policy="{policy}", which has no use for {it}')

@@ -94,8 +94,8 @@ class DefenceSummary:
         if not self.automatic:
             return f"{used}, as asked for."
         doubt = (
-            f"{share(SHARE)} of the network's own doubt on them, which is 1 less its mean confidence of "
-            f"{share(self.confidence)}, and at least {share(LEAST)}"
+            f"{share(SHARE)} of the network's own doubt of {share(1.0 - self.confidence)} (its mean confidence on them "
+            f"is {share(self.confidence)}), or {share(LEAST)} where that is more"
         )
         if self.chosen.disagreement <= self.allowed:
             return f"{used}, the strongest found that changes the class of at most {share(self.allowed)}: {doubt}."

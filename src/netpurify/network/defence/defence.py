@@ -117,7 +117,8 @@ def defend(
         raise DisagreementError(
             "the defended network must disagree with the contaminated one on at most "
             f"{100 * max_disagreement:.1f} % of the held-out inputs; at strength {chosen.strength} it does on "
-            f"{chosen.differing} of {chosen.inputs}; give more clean inputs, a smaller strength, or allow for more"
+            f"{chosen.differing} of {chosen.inputs}, {100 * chosen.disagreement:.1f} %; give more clean inputs, a "
+            "smaller strength, or allow for more"
         )
     watch.end()
     trial = tried[chosen.strength]
