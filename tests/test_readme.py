@@ -2,9 +2,11 @@
 
 import ast
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from netpurify import checkpoint
 from netpurify.experiments import demo
@@ -19,7 +21,7 @@ def examples():
 
 
 def test_example_recovers_everything(capsys):
-    example, _ = examples()
+    example, *_ = examples()
     exec(compile(example, str(README), "exec"), {})
     first, second = capsys.readouterr().out.splitlines()
     assert float(first.split()[0]) < 1e-12
@@ -27,19 +29,34 @@ def test_example_recovers_everything(capsys):
     assert second == "1000 of 1000 columns recovered, with proof"
 
 
-def test_own_network_is_recovered(capsys, tmp_path, monkeypatch):
+def test_own_network_is_recovered_and_defended(capsys, tmp_path, monkeypatch):
     story = demo.recovery()
     folder = tmp_path / "netpurify-demo"
     folder.mkdir()
     checkpoint.save_weights(story.contaminated.state_dict(), folder / "contaminated.safetensors")
     np.save(folder / "inputs.npy", story.inputs.numpy())
     monkeypatch.chdir(tmp_path)
-    _, example = examples()
-    exec(compile(example, str(README), "exec"), {})
-    first, second = capsys.readouterr().out.splitlines()
+    _, *both = examples()
+    names = {}
+    for example in both:  # the second goes on where the first ends
+        exec(compile(example, str(README), "exec"), names)
+    first, second, *price = capsys.readouterr().out.splitlines()
     assert ast.literal_eval(first) == ("0", "3")
     hit = sum(int(mask.sum()) for mask in story.hit.values())
     assert second == f"{hit} altered weights; proof sound: True"
+    assert price == [f"{names['defence'].chosen.differing} of 5 change their class, bound {names['defence'].bound}"]
+    assert 0.0 < names["defence"].bound < 1.0
+    assert torch.equal(names["again"](9 * story.inputs), names["defence"].model(9 * story.inputs))
+
+
+def test_a_backdoor_of_the_example_no_longer_opens():
+    example = runpy.run_path(str(README.parent / "examples" / "backdoor.py"))
+    found = example["trial"](example["TRIGGERS"]["patch"])
+    assert found.same
+    assert found.before.asr > 0.95
+    assert found.after.asr < 0.1
+    assert found.after.accuracy > found.before.accuracy - 0.02
+    assert found.defence.chosen.inputs == 100
 
 
 def test_the_papers_example_recovers_both_layers(capsys):

@@ -2,6 +2,7 @@
 
     plan = netpurify.check(model, inputs, initial=initial)          what can be repaired, and what it costs
     result = netpurify.purify(model, inputs, initial=initial)       a purified copy, what was altered, a proof
+    result = netpurify.purify(model, inputs, policy="defend")       a poisoned deep network: no proof, a bounded price
 
 A tour, from the mathematics up:
 
