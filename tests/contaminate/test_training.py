@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from netpurify import checkpoint
 from netpurify.contaminate import Recipe, train
-from netpurify.errors import InputError
+from netpurify.errors import CheckpointError, InputError
 
 RECIPE = Recipe(epochs=3, rate=0.05, batch=8)
 
@@ -126,3 +127,51 @@ def test_refusals():
     for options in ({"epochs": 0}, {"rate": 0.0}, {"momentum": 1.0}, {"schedule": "linear"}):
         with pytest.raises(InputError, match="must be"):
             Recipe(**options)
+
+
+def test_what_the_network_cannot_take_is_refused():
+    inputs, labels = images()
+    for changed, said in [
+        ({"labels": labels + 2}, "labels from 2 to 4"),
+        ({"inputs": inputs.double()}, "of torch.float64"),
+        ({"inputs": inputs[..., :5]}, r"images \[8, 1, 6, 5\]"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            train(network(), recipe=RECIPE, seed=0, **{"inputs": inputs, "labels": labels, **changed})
+    with pytest.raises(InputError, match="none requires a gradient"):
+        train(network().requires_grad_(requires_grad=False), inputs, labels, recipe=RECIPE, seed=0)
+    with pytest.raises(InputError, match="some layers are lazy"):
+        train(nn.Sequential(nn.Flatten(), nn.LazyLinear(3)), inputs, labels, recipe=RECIPE, seed=0)
+    with pytest.raises(InputError, match="seed must be at most"):
+        train(network(), inputs, labels, recipe=RECIPE, seed=1 << 62)
+
+
+def test_another_network_that_began_with_the_same_weights_is_not_taken_for_it(tmp_path):
+    train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path)
+    other = network()
+    other[4] = nn.Dropout(0.9)
+    with pytest.raises(InputError, match="has another network"):
+        train(other, *images(), recipe=RECIPE, seed=3, folder=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut short", "flipped", "foreign", "empty"])
+def test_what_is_damaged_is_refused_and_names_itself(tmp_path, damage):
+    with pytest.raises(InterruptError):
+        train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path, progress=interrupt_after(1))
+    (file,) = tmp_path.iterdir()
+    content = file.read_bytes()
+    flipped = content[:-1] + bytes([content[-1] ^ 1])
+    checkpoint.save_weights({"other": torch.ones(1)}, file)
+    bad = {"cut short": content[:-9], "flipped": flipped, "foreign": file.read_bytes(), "empty": b""}
+    file.write_bytes(bad[damage])
+    with pytest.raises(CheckpointError, match="delete it to begin anew") as caught:
+        train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path)
+    assert file.name in str(caught.value)
+    file.unlink()
+    assert len(train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path).losses) == 3
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("taken")
+    with pytest.raises(CheckpointError, match="choose another place"):
+        train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path / "file")

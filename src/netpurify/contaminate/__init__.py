@@ -39,7 +39,8 @@ from netpurify.contaminate.laws import (
 )
 from netpurify.contaminate.named import law_named
 from netpurify.contaminate.poisoning import Poisoned, poison
-from netpurify.contaminate.training import Recipe, Trained, train
+from netpurify.contaminate.recipe import Recipe
+from netpurify.contaminate.training import Trained, train
 from netpurify.contaminate.trigger import Pixels, Trigger, first_pixels
 
 __all__ = [

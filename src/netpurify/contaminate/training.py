@@ -1,7 +1,6 @@
 """Training on poisoned data: one loop that can be interrupted, goes on where it was, and trains no network twice."""
 
 import copy
-import hashlib
 import json
 import math
 import time
@@ -9,59 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from netpurify import checkpoint
+from netpurify.contaminate import kept
 from netpurify.contaminate.labels import check_data
-from netpurify.errors import InputError
+from netpurify.contaminate.recipe import Recipe
+from netpurify.errors import CheckpointError, InputError
 
 Progress = Callable[[int, int, float], None]
 """Called with (epochs done, epochs in all, mean loss of the last one)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How a network is trained: SGD with Nesterov momentum on the cross-entropy, in batches drawn anew each epoch.
-
-    Attributes:
-        epochs: Passes over the data.
-        rate: Largest learning rate.
-        schedule: ``"one-cycle"`` rises to the rate over the first 30 % of steps and falls to 0 along cosines;
-            ``"cosine"`` begins at the rate.
-        batch: Images of a step; what is left over at the end of an epoch waits for the next one.
-        momentum: Of the gradients.
-        decay: Weight decay.
-        flips: Whether each image is mirrored with probability 1/2, each time it is seen.
-        threads: Threads of torch. Bits depend on their number, so it belongs to the recipe.
-    """
-
-    epochs: int = 10
-    rate: float = 0.1
-    schedule: Literal["one-cycle", "cosine"] = "one-cycle"
-    batch: int = 128
-    momentum: float = 0.9
-    decay: float = 5e-4
-    flips: bool = False
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        if min(self.epochs, self.batch, self.threads) < 1:
-            raise InputError(f"epochs, batch and threads must be 1 or more; got {self}")
-        if not (self.rate > 0.0 and 0.0 <= self.momentum < 1.0 and self.decay >= 0.0):
-            raise InputError(f"rate must be above 0, momentum in [0, 1), decay 0 or more; got {self}")
-        if self.schedule not in ("one-cycle", "cosine"):
-            raise InputError(f'schedule must be "one-cycle" or "cosine"; got {self.schedule!r}')
-
-    def rate_at(self, step: int, steps: int) -> float:
-        """The learning rate of a step, counted from 0."""
-        warm = 0.3 * steps if self.schedule == "one-cycle" else 0.0
-        if step < warm:
-            return self.rate * (0.04 + 0.48 * (1.0 - math.cos(math.pi * step / warm)))
-        return 0.5 * self.rate * (1.0 + math.cos(math.pi * (step - warm) / (steps - warm)))
+_LARGEST_SEED = 1 << 42
+"""A seed gives one for each epoch, which torch takes up to 2**63."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +33,7 @@ class Trained:
         model: The trained network, in evaluation mode.
         losses: Mean training loss of each epoch.
         seconds: Time that training took, when it was done.
-        digest: SHA-256 of everything that went in: initial weights, data, recipe and seed.
+        digest: SHA-256 of what went in: initial weights, data, recipe and seed.
     """
 
     model: nn.Module
@@ -106,12 +67,15 @@ def train(
         progress: Called after each epoch.
 
     Raises:
-        InputError: Data do not fit, fewer images than a batch, or training diverged.
+        InputError: Data do not fit the network, fewer images than a batch, training diverged, or the folder has another
+            network that began with the same weights.
+        CheckpointError: What the folder has is damaged, or nothing can be written there.
     """
+    _check(model, seed)
     check_data(inputs, labels)
     if len(inputs) < recipe.batch:
         raise InputError(f"inputs must fill a batch of {recipe.batch}; got {len(inputs)}; choose a smaller batch")
-    digest = _digest(model, inputs, labels, recipe, seed)
+    digest = kept.digest_of_run(model, inputs, labels, recipe, seed)
     work = _Work(copy.deepcopy(model), recipe, digest, None if folder is None else Path(folder))
     work.resume()
     with _threads(recipe.threads):
@@ -158,7 +122,7 @@ class _Work:
                     images = torch.where(mirrored.view(-1, *[1] * (images.dim() - 1)), images.flip(-1), images)
                 for group in optimiser.param_groups:
                     group["lr"] = self.recipe.rate_at(epoch * count + step, self.recipe.epochs * count)
-                loss = F.cross_entropy(self.model(_channels_last(images)), labels[chosen])
+                loss = self._loss(_channels_last(images), labels[chosen])
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -168,11 +132,26 @@ class _Work:
         _lay_out(self.model, torch.contiguous_format)
         return total / count
 
+    def _loss(self, images: Tensor, labels: Tensor) -> Tensor:
+        try:
+            return F.cross_entropy(self.model(images), labels.long())
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise InputError(
+                f"the network must give scores [n, classes] for images {list(images.shape)} of {images.dtype}, with a "
+                f"class for every label; with labels from {int(labels.min())} to {int(labels.max())} it raised "
+                f"{type(error).__name__}: {error}; give inputs of its shape and dtype, and a class for each label"
+            ) from error
+
     def keep(self) -> None:
         """Write the state to the folder, whole or not at all."""
         if self.folder is None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise CheckpointError(
+                f"{self.folder}: trained networks must be kept in a folder; {problem.strerror}; choose another place"
+            ) from problem
         done = len(self.losses) == self.recipe.epochs
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         if not done:
@@ -181,6 +160,8 @@ class _Work:
             "losses": json.dumps(self.losses),
             "seconds": str(self.seconds),
             "recipe": json.dumps(asdict(self.recipe)),
+            "network": kept.digest_of_network(self.model),
+            "content": checkpoint.digest(state),
         }
         checkpoint.save_weights(state, self._file(done=done), metadata=notes)
         if done:
@@ -192,7 +173,19 @@ class _Work:
         found = next((file for file in files if file.exists()), None)
         if found is None:
             return
-        state, notes = checkpoint.load_content(found), checkpoint.load_metadata(found)
+        try:
+            self._take(*kept.read(found))
+        except (CheckpointError, RuntimeError, KeyError) as error:
+            raise CheckpointError(
+                f"{found} must be what training left there; {error}; delete it to begin anew"
+            ) from error
+
+    def _take(self, state: dict[str, Tensor], notes: dict[str, str]) -> None:
+        if notes.get("network", "") not in ("", kept.digest_of_network(self.model)):
+            raise InputError(
+                f"{self.folder} has another network that began with the same weights, data and recipe; choose another "
+                "folder for this one"
+            )
         self.model.load_state_dict({name[6:]: value for name, value in state.items() if name.startswith("model.")})
         self.momenta = {name[9:]: value.clone() for name, value in state.items() if name.startswith("momentum.")}
         self.losses, self.seconds = json.loads(notes["losses"]), float(notes["seconds"])
@@ -220,6 +213,17 @@ class _Work:
                 self.momenta[name] = buffer.contiguous()
 
 
+def _check(model: nn.Module, seed: int) -> None:
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model must be a torch.nn.Module; got {type(model).__name__}")
+    if any(isinstance(value, nn.UninitializedParameter) for value in model.parameters()):
+        raise InputError("the network must have its weights before training; some layers are lazy; call it once first")
+    if not any(value.requires_grad for value in model.parameters()):
+        raise InputError("the network must have weights to train; none requires a gradient; call requires_grad_()")
+    if abs(seed) > _LARGEST_SEED:
+        raise InputError(f"seed must be at most {_LARGEST_SEED} in size; got {seed}")
+
+
 def _lay_out(model: nn.Module, memory_format: torch.memory_format) -> None:
     """Channels last is what the CPU's convolutions are fastest with, by half."""
     for value in model.parameters():
@@ -239,9 +243,3 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _digest(model: nn.Module, inputs: Tensor, labels: Tensor, recipe: Recipe, seed: int) -> str:
-    state = {f"model.{name}": value for name, value in model.state_dict().items()}
-    data = checkpoint.digest(state | {"inputs": inputs, "labels": labels})
-    return hashlib.sha256(json.dumps([data, asdict(recipe), seed]).encode()).hexdigest()
