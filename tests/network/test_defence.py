@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 from torch import nn
 
 from netpurify import DisagreementError, InputError, checkpoint, load_defended, purify
@@ -266,12 +266,23 @@ def test_the_bound_is_that_of_clopper_and_pearson(differing, inputs):
     assert Step(0.1, inputs, differing).bound() == pytest.approx(interval.high)
 
 
-def test_the_bound_allows_for_the_choice_among_strengths():
+def test_the_bound_allows_for_every_strength_that_the_search_could_come_to():
     result = defend(mlp(), draw(200, 6))
-    chosen, tried = result.chosen, len(result.curve)
-    interval = binomtest(chosen.differing, 40, alternative="less").proportion_ci(1 - 0.05 / tried, method="exact")
+    interval = binomtest(result.chosen.differing, 40, alternative="less").proportion_ci(
+        1 - 0.05 / len(STRENGTHS), method="exact"
+    )
     assert result.bound == pytest.approx(interval.high)
-    assert tried > 1
+    single = defend(mlp(), draw(200, 6), strength=STRENGTH)
+    assert single.bound == single.chosen.bound(0.95)
+
+
+def test_bounds_hold_together_also_where_the_search_looks_for_luck():
+    """Every strength costs 30 %, and is lucky when no other is: what the search comes to must not be too lucky."""
+    level = defend(mlp(), draw(200, 6)).level
+    lucky = max(count for count in range(100) if Step(0.1, 100, count).bound(level) < 0.3)
+    chance = binom.cdf(lucky, 100, 0.3)
+    # At most one strength is lucky at a time, and the search always comes to it: the chances add up.
+    assert len(STRENGTHS) * chance <= 0.05
 
 
 class Mixing(nn.Module):

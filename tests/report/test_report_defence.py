@@ -72,7 +72,7 @@ def test_page_says_what_it_costs_by_counting(result, text):
     if not step.inputs:
         assert "could not be counted" in body_of(text)
         return
-    level = 1 - 0.05 / len(result.curve)
+    level = result.level
     high = binomtest(step.differing, step.inputs, alternative="less").proportion_ci(level, method="exact").high
     assert f"Of 40 held-out clean inputs, {step.differing} change their class" in body_of(text)
     assert f"at most {100 * high:.3g} points of accuracy can be lost on inputs like these" in body_of(text)

@@ -18,7 +18,7 @@ _POLICY = (
 )
 _RESTS = (
     "What this rests on: that the inputs are clean and like those in use. The bound is for inputs drawn like those "
-    "held out, which the fit never saw, and allows for the choice among the strengths tried."
+    "held out, which the fit never saw, and allows for the choice among the strengths."
 )
 _CHECKS = (
     "Accuracy on inputs with labels, if you have any: the bound speaks only of inputs like those held out.",

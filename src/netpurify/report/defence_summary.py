@@ -26,7 +26,7 @@ class DefenceSummary:
     Attributes:
         chosen: What the strength that was used does to held-out inputs.
         bound: With 95 % confidence no more accuracy is lost than this, as a share, on inputs like them.
-        level: Confidence of a bound by itself, at which the bounds of all strengths tried hold together with 95 %.
+        level: Confidence of a bound by itself, at which those of all strengths that could be tried hold with 95 %.
         automatic: Whether the strength was chosen rather than asked for.
         allowed: Disagreement that the automatic choice allows for; NaN where the network gives no probabilities.
         confidence: Mean of the largest probability that the contaminated network gives.
@@ -51,7 +51,7 @@ class DefenceSummary:
         return cls(
             chosen=result.chosen,
             bound=result.bound,
-            level=1.0 - 0.05 / len(result.curve),
+            level=result.level,
             automatic=result.provenance["settings"]["strength"] == "auto",
             allowed=allowed(result.confidence),
             confidence=result.confidence,

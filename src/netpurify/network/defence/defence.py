@@ -13,7 +13,7 @@ from netpurify import checkpoint
 from netpurify.errors import DisagreementError, InputError
 from netpurify.network.agreement import Agreement
 from netpurify.network.capture import Data, Forward, digest_of_data
-from netpurify.network.defence.strength import TRIALS, Step, search
+from netpurify.network.defence.strength import STRENGTHS, TRIALS, Step, search
 from netpurify.network.defence.sweep import LayerFit, Progress
 from netpurify.network.defence.trial import Trial, Trials
 from netpurify.network.reference import Skipped, resolve
@@ -54,13 +54,23 @@ class Defence:
     contaminated: dict[str, Tensor]
 
     @property
+    def level(self) -> float:
+        """Confidence of one bound by itself, at which those of all strengths that could be tried hold with 95 %.
+
+        Which strengths are tried depends on what the others gave, so that all that the search may come to count, and
+        not only those that it came to.
+        """
+        automatic = self.provenance["settings"]["strength"] == "auto"
+        return 1.0 - 0.05 / (len(STRENGTHS) if automatic else 1)
+
+    @property
     def bound(self) -> float:
         """With 95 % confidence no more accuracy is lost than this on inputs like the held-out ones.
 
         Accuracy can fall by no more than the share of inputs that change their class; the bound is the exact one of
-        Clopper and Pearson for that share, and allows for the choice among the steps of the curve.
+        Clopper and Pearson for that share, and allows for the choice among strengths.
         """
-        return self.chosen.bound(1.0 - 0.05 / len(self.curve))
+        return self.chosen.bound(self.level)
 
 
 def defend(
@@ -93,8 +103,8 @@ def defend(
         max_disagreement: Refuse if the defended network disagrees on more than this share of held-out inputs.
         layers: Names of the layers to fit; ``None`` for all that can be.
         forward: As in ``purify``.
-        batch: Inputs that go through at a time where networks are compared. The fit takes all at once, and twice: that
-            is the memory it needs.
+        batch: Inputs that go through at a time where networks are compared. The fit takes all at once, and twice: it
+            needs some five times the memory of the largest output of a layer for them.
         progress: Called as ``progress(name, done, total)`` before each layer and at the end, over all sweeps.
 
     Raises:
