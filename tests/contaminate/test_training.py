@@ -175,3 +175,31 @@ def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("taken")
     with pytest.raises(CheckpointError, match="choose another place"):
         train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path / "file")
+
+
+def test_two_runs_of_the_same_do_not_mix_their_states(tmp_path, monkeypatch):
+    """Another run replaces the file while it is read, and then ends and takes it away."""
+    whole = train(network(), *images(), recipe=RECIPE, seed=3)
+    kept = []
+    for epochs in (1, 2):
+        with pytest.raises(InterruptError):
+            train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path, progress=interrupt_after(epochs))
+        (file,) = tmp_path.iterdir()
+        kept.append(file.read_bytes())
+    load, turns = checkpoint.load_weights, [lambda: file.write_bytes(kept[1]), file.unlink]
+
+    def meanwhile(path):
+        found = load(path)
+        if turns:
+            turns.pop(0)()
+        return found
+
+    monkeypatch.setattr(checkpoint, "load_weights", meanwhile)
+    for _ in range(2):
+        file.write_bytes(kept[0])
+        found = train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path)
+        assert same(found.model, whole.model)
+        assert found.losses == whole.losses
+        (done,) = tmp_path.iterdir()
+        done.unlink()
+    assert not turns

@@ -31,7 +31,11 @@ def read(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     Raises:
         CheckpointError: It cannot be read, or was changed since.
     """
-    state, notes = checkpoint.load_weights(file), checkpoint.load_metadata(file)
+    while True:
+        notes = checkpoint.load_metadata(file)
+        state = checkpoint.load_weights(file)
+        if checkpoint.load_metadata(file) == notes:  # else another run of the same has replaced it in between
+            break
     if notes.get("content", "") not in ("", checkpoint.digest(state)):
         raise CheckpointError("the weights are not those that were kept")
     return state, notes

@@ -176,6 +176,9 @@ class _Work:
         try:
             self._take(*kept.read(found))
         except (CheckpointError, RuntimeError, KeyError) as error:
+            if not found.exists():  # another run of the same has just ended, and took it away
+                self.resume()
+                return
             raise CheckpointError(
                 f"{found} must be what training left there; {error}; delete it to begin anew"
             ) from error
