@@ -355,7 +355,7 @@ def test_refusals():
         defend(model, inputs[:4])
     with pytest.raises(InputError, match="finite scores"):
         defend(nn.Sequential(nn.Linear(6, 1)), inputs)
-    with pytest.raises(InputError, match="max_disagreement counts classes"):
+    with pytest.raises(InputError, match="max_disagreement needs a network"):
         defend(nn.Sequential(nn.Linear(6, 1)), inputs, strength=0.1, max_disagreement=0.1)
     assert math.isnan(defend(nn.Sequential(nn.Linear(6, 1)), inputs, strength=0.1).chosen.disagreement)
     with pytest.raises(InputError, match="none is"):
