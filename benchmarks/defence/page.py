@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from netpurify import experiments
 from netpurify.atomic import write_atomically
 from netpurify.experiments import Row
+from scenarios import TESTED
 
 COUNT = 500
 """Clean images of the main tables and of the figure."""
@@ -50,7 +51,7 @@ def write(folder: Path, page: Path) -> None:
     seconds = sum(float(row["seconds"] or 0.0) for row in rows) + sum(
         _number(row, "training_seconds") for row in trained
     )
-    parts = [INTRODUCTION.format(tested=2000, hours=seconds / 3600, count=COUNT)]
+    parts = [INTRODUCTION.format(tested=TESTED, hours=seconds / 3600, count=COUNT)]
     for network in dict.fromkeys(str(row["network"]) for row in rows):
         for held_out in (True, False):
             chosen = [row for row in rows if row["network"] == network and row["held_out"] == held_out]
@@ -101,7 +102,8 @@ def _counts(rows: list[Row]) -> str:
             cells.append(_cell(100 * fmean(lost), fmean(_number(row, "asr") for row in found)) if found else "")
         if any(cells):
             lines.append([defence, *cells])
-    title = "## By the number of clean images\n\nMeans over all attacked networks that were set aside.\n"
+    aside = " that were set aside" if chosen[0]["held_out"] else ""
+    title = f"## By the number of clean images\n\nMeans over all attacked networks{aside}.\n"
     return "\n".join([title, *_table(["defence", *(f"{count:,}" for count in counts)], lines)])
 
 

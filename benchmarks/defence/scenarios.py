@@ -22,6 +22,8 @@ TARGETS = (0, 3, 7)
 """Target class of each seed."""
 CLEAN = 1000
 """Images that are kept from training, for the defences to draw from."""
+TESTED = 2000
+"""Test images that every network is judged on."""
 
 
 @dataclass(frozen=True, slots=True)

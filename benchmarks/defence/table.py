@@ -23,11 +23,9 @@ from netpurify.contaminate import accuracy, measure
 from netpurify.experiments import Experiment, Mode, Row
 from netpurify.paper.threads import one_thread
 from ours import Defend
-from scenarios import ATTACKS, DEVELOPMENT, QUICK, SETTINGS, Scenario, images_of
+from scenarios import ATTACKS, DEVELOPMENT, QUICK, SETTINGS, TESTED, Scenario, images_of
 
 COUNTS = (50, 100, 500, 1000)
-TESTED = 2000
-"""Test images that every network is judged on."""
 SHORTER = Finetuning(epochs=20)
 """A fifth of the published epochs: with them these two alone would take two nights."""
 SHORTENED: dict[str, Baseline] = {
