@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from netpurify import data
-from netpurify.contaminate import Blended, Patch, Poisoned, Recipe, Sinusoid, Trigger, Warp, poison, train
+from netpurify.contaminate import Blended, Patch, Poisoned, Recipe, Sinusoid, Trained, Trigger, Warp, poison, train
 from netpurify.contaminate.training import Progress
 from networks import build
 
@@ -99,7 +99,7 @@ class Scenario:
         """The network before training."""
         return build("mnist_cnn" if self.network == "sample_cnn" else self.network, self.seed)
 
-    def train(self, folder: Path, progress: Progress | None = None) -> nn.Module:
+    def train(self, folder: Path, progress: Progress | None = None) -> Trained:
         """The network after training, from the folder if it is there."""
         setting = SETTINGS[self.network]
         images, labels = images_of(setting.data, "train")
@@ -107,10 +107,9 @@ class Scenario:
         dirty = self._poisoned(images, labels)
         if dirty is not None:
             images, labels = dirty.inputs, dirty.labels
-        found = train(
+        return train(
             self.initial(), images, labels, recipe=setting.recipe, seed=self.seed, folder=folder, progress=progress
         )
-        return found.model
 
     def clean(self, count: int) -> tuple[Tensor, Tensor]:
         """Images outside training, balanced over the classes, and their labels: the first so many of one draw."""

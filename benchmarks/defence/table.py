@@ -65,9 +65,9 @@ def defences(mode: Mode) -> list[Row]:
 def trained(settings: Row, seed: int, *, folder: str) -> list[Row]:
     """Train one network, or find that it is there."""
     scenario = Scenario(str(settings["network"]), str(settings["attack"]), seed)
-    begun = time.perf_counter()
-    network = scenario.train(Path(folder))
-    return [judge(scenario, network, network) | {"training_seconds": time.perf_counter() - begun}]
+    found = scenario.train(Path(folder))
+    before = _classes(found.model, tested(scenario.network)[0])
+    return [judge(scenario, found.model, before) | {"training_seconds": found.seconds}]
 
 
 def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
@@ -75,7 +75,7 @@ def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
     scenario = Scenario(str(settings["network"]), str(settings["attack"]), seed)
     defence = DEFENCES[str(settings["defence"])]
     with one_thread():
-        network = _network(scenario, folder)
+        network, before = _network(scenario, folder)
         images, labels = scenario.clean(int(settings["images"] or COUNTS[0]))
         initial = scenario.initial() if defence.initial else None
         start = _memory("VmRSS")
@@ -84,23 +84,29 @@ def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
         repaired = defence.repair(network, images, labels, initial=initial, seed=seed)
         seconds = time.perf_counter() - begun
         megabytes = max(0.0, _memory("VmHWM") - start) / 1024
-        found = judge(scenario, repaired, network)
+        found = judge(scenario, repaired, before)
     return [found | {"labels": defence.labels, "repair_seconds": seconds, "megabytes": megabytes}]
 
 
 @cache
-def _network(scenario: Scenario, folder: str) -> nn.Module:
-    """A trained network, read once by each worker: its digest is that of all its training images."""
-    return scenario.train(Path(folder))
+def _network(scenario: Scenario, folder: str) -> tuple[nn.Module, Tensor]:
+    """A trained network and its classes of the test images, once in each worker: its digest is that of all its data."""
+    network = scenario.train(Path(folder)).model
+    return network, _classes(network, tested(scenario.network)[0])
 
 
-def judge(scenario: Scenario, repaired: nn.Module, contaminated: nn.Module) -> Row:
-    """Clean accuracy, what the trigger does, and how many test images change their class."""
-    images, labels = images_of(SETTINGS[scenario.network].data, "test")
-    generator = torch.Generator().manual_seed(0)
-    chosen = torch.randperm(len(images), generator=generator)[:TESTED]
-    images, labels = images[chosen], labels[chosen]
-    changed = (_classes(repaired, images) != _classes(contaminated, images)).double().mean().item()
+@cache
+def tested(network: str) -> tuple[Tensor, Tensor]:
+    """The test images that a network is judged on, and their labels."""
+    images, labels = images_of(SETTINGS[network].data, "test")
+    chosen = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))[:TESTED]
+    return images[chosen], labels[chosen]
+
+
+def judge(scenario: Scenario, repaired: nn.Module, before: Tensor) -> Row:
+    """Clean accuracy, what the trigger does, and how many test images change the class that they had before."""
+    images, labels = tested(scenario.network)
+    changed = (_classes(repaired, images) != before).double().mean().item()
     row: Row = {"held_out": scenario.held_out, "target": scenario.target, "disagreement": changed}
     if scenario.trigger is None:
         return row | {"accuracy": accuracy(repaired, images, labels, batch=250), "asr": None, "ra": None}
