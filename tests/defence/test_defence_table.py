@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import page
+import rows
 import scenarios
 import table
 from netpurify import data
@@ -81,12 +82,18 @@ def test_the_full_grid_has_every_network_attack_defence_and_count():
     assert len(cells) == 15 * (5 * 4 + 3)
 
 
+def test_workers_find_what_makes_a_row_by_its_name(tmp_path):
+    """A function of the program itself is sent by value, which what it keeps from row to row cannot be."""
+    for experiment in (table.training(tmp_path), table.table(tmp_path)):
+        assert experiment.trial.func.__module__ == "rows"
+
+
 def test_a_row_of_the_table_is_measured(tmp_path):
-    (before,) = table.trained({"network": "sample_cnn", "attack": "patch"}, 0, folder=str(tmp_path))
+    (before,) = rows.trained({"network": "sample_cnn", "attack": "patch"}, 0, folder=str(tmp_path))
     assert before["accuracy"] > 0.9
     assert before["disagreement"] == 0.0
     settings = {"network": "sample_cnn", "attack": "patch", "defence": "defend", "images": 100}
-    (after,) = table.defended(settings, 0, folder=str(tmp_path))
+    (after,) = rows.defended(settings, 0, folder=str(tmp_path))
     assert after["asr"] < before["asr"] - 0.5
     assert after["accuracy"] > before["accuracy"] - 0.05
     assert after["labels"] is False
