@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from netpurify import experiments
 from netpurify.atomic import write_atomically
 from netpurify.experiments import Row
+from rows import DEFENCES
 from scenarios import TESTED
 
 COUNT = 500
@@ -57,7 +58,7 @@ def write(folder: Path, page: Path) -> None:
             chosen = [row for row in rows if row["network"] == network and row["held_out"] == held_out]
             if chosen:
                 parts.append(_section(network, chosen, held_out=held_out))
-    parts += [_counts(rows), _costs(rows)]
+    parts += [_counts(rows), _means(rows)]
     page.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(page) as stream:
         stream.write("\n".join(parts).encode())
@@ -80,8 +81,7 @@ def _section(network: str, rows: list[Row], *, held_out: bool) -> str:
     lines = []
     for defence in _defences(rows):
         cells = [_lost(rows, attack, defence, before[attack][0]) for attack in attacks]
-        labels = "labels" if any(row["labels"] for row in rows if row["defence"] == defence) else ""
-        lines.append([f"**{defence}**" if defence == "defend" else defence, labels, *cells])
+        lines.append([_name(defence), _uses(defence), *cells])
     kind = "set aside" if held_out else "development"
     title = f"## {TITLES[network]}: {kind} ({seeds} seed{'s' if seeds > 1 else ''}, {COUNT} clean images)\n"
     return "\n".join([title, *_table(["defence", "uses", *heads], lines)])
@@ -101,27 +101,36 @@ def _counts(rows: list[Row]) -> str:
             lost = [_before(chosen, str(row["attack"]), row)[0] - _number(row, "accuracy") for row in found]
             cells.append(_cell(100 * fmean(lost), fmean(_number(row, "asr") for row in found)) if found else "")
         if any(cells):
-            lines.append([defence, *cells])
+            lines.append([_name(defence), *cells])
     aside = " that were set aside" if chosen[0]["held_out"] else ""
     title = f"## By the number of clean images\n\nMeans over all attacked networks{aside}.\n"
     return "\n".join([title, *_table(["defence", *(f"{count:,}" for count in counts)], lines)])
 
 
-def _costs(rows: list[Row]) -> str:
-    """Seconds on one core and memory, with the images of the main tables."""
-    networks = list(dict.fromkeys(str(row["network"]) for row in rows))
-    lines = []
-    for defence in _defences(rows):
-        cells = []
-        for network in networks:
-            found = [row for row in _of(rows, defence) if row["network"] == network]
-            seconds, memory = (fmean(_number(row, name) for row in found) for name in ("repair_seconds", "megabytes"))
-            cells.append(f"{seconds:.1f} s, {memory:.0f} MB")
-        lines.append([defence, *cells])
-    title = (
-        f"## Time and memory\n\nOf one repair with {COUNT} images, on one core; memory above what the network takes.\n"
-    )
-    return "\n".join([title, *_table(["defence", *(TITLES[network] for network in networks)], lines)])
+def _means(rows: list[Row]) -> str:
+    """Everything that was measured, a table for each network, with the images of the main tables."""
+    parts = [
+        "## Everything that was measured\n",
+        f"Means over all seeds and attacks with {COUNT} images, in %: RA is the share of triggered images that get\n"
+        "their own class, *changed* the share of clean ones that get another than before. Seconds are those of one\n"
+        "repair on one core, MB what it takes above the network.\n",
+    ]
+    columns = ["defence", "uses", "accuracy", "ASR", "RA", "changed", "seconds", "MB"]
+    for network in dict.fromkeys(str(row["network"]) for row in rows):
+        own = [row for row in rows if row["network"] == network]
+        lines = []
+        for defence in ["nothing", *_defences(own)]:
+            found = _of(own, defence)
+            rates = [_mean(found, name, 100) for name in ("accuracy", "asr", "ra", "disagreement")]
+            costs = [_mean(found, "repair_seconds"), f"{fmean(_number(row, 'megabytes') for row in found):.0f}"]
+            lines.append([_name(defence), _uses(defence), *rates, *(costs if defence != "nothing" else ["", ""])])
+        parts += [f"### {TITLES[network]}\n", *_table(columns, lines)]
+    return "\n".join(parts)
+
+
+def _mean(rows: list[Row], name: str, factor: float = 1.0) -> str:
+    """The mean of those that have a value, since ASR and RA are of attacked networks only."""
+    return f"{factor * fmean(_number(row, name) for row in rows if row[name] is not None):.1f}"
 
 
 def draw(rows: list[Row]) -> Figure:
@@ -185,6 +194,17 @@ def _of(rows: list[Row], defence: str) -> list[Row]:
 def _defences(rows: list[Row]) -> list[str]:
     names = list(dict.fromkeys(str(row["defence"]) for row in rows if row["defence"] != "nothing"))
     return sorted(names, key=lambda name: name != "defend")
+
+
+def _name(defence: str) -> str:
+    return f"**{defence}**" if defence == "defend" else defence
+
+
+def _uses(defence: str) -> str:
+    """What a defence needs besides the network."""
+    needs = DEFENCES[defence]
+    words = ["labels" if needs.labels else "inputs"] if needs.data else []
+    return ", ".join([*words, "initial weights"] if needs.initial else words)
 
 
 def _cell(points: float, asr: float | None, sign: str = "+") -> str:

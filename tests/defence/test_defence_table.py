@@ -15,7 +15,7 @@ def row(network, attack, defence, seed, accuracy, asr, *, images=500, held_out=T
     return {
         "network": network, "attack": attack, "defence": defence, "images": images, "seed": seed, "held_out": held_out,
         "accuracy": accuracy, "asr": asr, "labels": defence == "ANP", "repair_seconds": 2.0, "megabytes": 10.0,
-        "failure": None, "seconds": 3.0,
+        "failure": None, "seconds": 3.0, "ra": None if asr is None else 1.0 - asr, "disagreement": 0.125,
     }  # fmt: skip
 
 
@@ -104,11 +104,13 @@ def test_the_page_gives_means_over_seeds_and_what_was_there_before():
     text = page._section("vgg", ROWS, held_out=True)
     assert "set aside (2 seeds, 500 clean images)" in text
     assert "| defence | uses | none<br>84.0 | patch<br>81.0 / 95.0 |" in text
-    assert "| **defend** |  | -1.0 | -1.5 / 3.0 |" in text
+    assert "| **defend** | inputs | -1.0 | -1.5 / 3.0 |" in text
     assert "| ANP | labels |  | -5.0 / 70.0 |" in text
     by_count = page._counts(ROWS)
-    assert "| defend | -10.0 / 50.0 | -1.5 / 3.0 |" in by_count
-    assert "| defend | 2.0 s, 10 MB |" in page._costs(ROWS)
+    assert "| **defend** | -10.0 / 50.0 | -1.5 / 3.0 |" in by_count
+    measured = page._means(ROWS)
+    assert "| **defend** | inputs | 80.7 | 3.0 | 97.0 | 12.5 | 2.0 | 10 |" in measured
+    assert "| nothing |  | 82.0 | 95.0 | 5.0 | 12.5 |  |  |" in measured
 
 
 def test_the_figure_has_a_point_for_each_defence_and_attack():
