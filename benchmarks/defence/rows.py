@@ -15,7 +15,7 @@ from netpurify.contaminate import accuracy, measure
 from netpurify.experiments import Row
 from netpurify.paper.threads import one_thread
 from ours import Defend
-from scenarios import SETTINGS, TESTED, Scenario, images_of
+from scenarios import FASTEST, SETTINGS, TESTED, Scenario, images_of
 
 COUNTS = (50, 100, 500, 1000)
 SHORTER = Finetuning(epochs=20)
@@ -66,7 +66,7 @@ def tested(network: str) -> tuple[Tensor, Tensor]:
     """The test images that a network is judged on, and their labels."""
     images, labels = images_of(SETTINGS[network].data, "test")
     chosen = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))[:TESTED]
-    return images[chosen], labels[chosen]
+    return images[chosen].contiguous(memory_format=FASTEST), labels[chosen]
 
 
 def judge(scenario: Scenario, repaired: nn.Module, before: Tensor) -> Row:
