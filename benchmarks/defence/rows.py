@@ -18,6 +18,8 @@ from ours import Defend
 from scenarios import FASTEST, SETTINGS, TESTED, Scenario, images_of
 
 COUNTS = (50, 100, 500, 1000)
+BATCH = 250
+"""Test images that go through a network at once."""
 SHORTER = Finetuning(epochs=20)
 """A fifth of the published epochs: with them these two alone would take two nights."""
 SHORTENED: dict[str, Baseline] = {
@@ -72,17 +74,27 @@ def tested(network: str) -> tuple[Tensor, Tensor]:
 def judge(scenario: Scenario, repaired: nn.Module, before: Tensor) -> Row:
     """Clean accuracy, what the trigger does, and how many test images change the class that they had before."""
     images, labels = tested(scenario.network)
-    changed = (_classes(repaired, images) != before).double().mean().item()
-    row: Row = {"held_out": scenario.held_out, "target": scenario.target, "disagreement": changed}
+    classes = []
+
+    def network(batch: Tensor) -> Tensor:
+        scores = repaired(batch)
+        classes.append(scores.argmax(1))
+        return scores
+
+    rates: Row = {"asr": None, "ra": None}
     if scenario.trigger is None:
-        return row | {"accuracy": accuracy(repaired, images, labels, batch=250), "asr": None, "ra": None}
-    rates = measure(repaired, images, labels, trigger=scenario.trigger, target=scenario.target, batch=250)
-    return row | {"accuracy": rates.accuracy, "asr": rates.asr, "ra": rates.ra}
+        rates["accuracy"] = accuracy(network, images, labels, batch=BATCH)
+    else:
+        found = measure(network, images, labels, trigger=scenario.trigger, target=scenario.target, batch=BATCH)
+        rates = {"accuracy": found.accuracy, "asr": found.asr, "ra": found.ra}
+    now = torch.cat(classes)[: len(images)]  # clean images go first
+    changed = (now != before).double().mean().item()
+    return {"held_out": scenario.held_out, "target": scenario.target, "disagreement": changed} | rates
 
 
 def _classes(network: nn.Module, images: Tensor) -> Tensor:
     with torch.no_grad():
-        return torch.cat([network(part).argmax(1) for part in images.split(250)])
+        return torch.cat([network(part).argmax(1) for part in images.split(BATCH)])
 
 
 def _forget_peak() -> None:

@@ -100,6 +100,19 @@ def test_a_row_of_the_table_is_measured(tmp_path):
     assert after["repair_seconds"] > 0.0
 
 
+@pytest.mark.parametrize("attack", ["none", "patch"])
+def test_changed_classes_are_those_of_clean_images(attack):
+    scenario = Scenario("sample_cnn", attack, 0)
+    first, second = scenario.initial(), Scenario("sample_cnn", attack, 1).initial()
+    images, labels = rows.tested("sample_cnn")
+    with torch.no_grad():
+        before, after = (network(images).argmax(1) for network in (first, second))
+    found = rows.judge(scenario, second, before)
+    assert found["disagreement"] == pytest.approx((before != after).double().mean().item())
+    assert found["accuracy"] == pytest.approx((after == labels).double().mean().item())
+    assert (found["asr"] is None) == (attack == "none")
+
+
 def test_the_page_gives_means_over_seeds_and_what_was_there_before():
     text = page._section("vgg", ROWS, held_out=True)
     assert "set aside (2 seeds, 500 clean images)" in text
