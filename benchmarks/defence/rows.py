@@ -3,6 +3,7 @@
 A module of its own, since worker processes find what they keep from row to row by its name.
 """
 
+import ctypes
 import time
 from functools import cache
 from pathlib import Path
@@ -46,8 +47,7 @@ def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
         network, before = _network(scenario, folder)
         images, labels = scenario.clean(int(settings["images"] or COUNTS[0]))
         initial = scenario.initial() if defence.initial else None
-        start = _memory("VmRSS")
-        _forget_peak()
+        start = _memory_from_now()
         begun = time.perf_counter()
         repaired = defence.repair(network, images, labels, initial=initial, seed=seed)
         seconds = time.perf_counter() - begun
@@ -97,10 +97,18 @@ def _classes(network: nn.Module, images: Tensor) -> Tensor:
         return torch.cat([network(part).argmax(1) for part in images.split(BATCH)])
 
 
-def _forget_peak() -> None:
-    """Let the system count this process's largest memory from now on; where it cannot, peaks are those so far."""
+def _memory_from_now() -> float:
+    """Kilobytes of this process, whose largest is counted from now on; where it cannot be, peaks are those so far.
+
+    What earlier rows freed goes back to the system first, or this one would use it again and seem to need nothing.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    start = _memory("VmRSS")
     if Path("/proc/self/clear_refs").exists():
         Path("/proc/self/clear_refs").write_text("5")
+    return start
 
 
 def _memory(field: str) -> float:

@@ -1,5 +1,7 @@
 """The defences' table: what is set aside stays so, every cell is there, and the page says what the rows say."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -98,6 +100,17 @@ def test_a_row_of_the_table_is_measured(tmp_path):
     assert after["accuracy"] > before["accuracy"] - 0.05
     assert after["labels"] is False
     assert after["repair_seconds"] > 0.0
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system does not count")
+def test_memory_that_was_freed_before_is_counted_again():
+    peaks = []
+    for _ in range(3):
+        start = rows._memory_from_now()
+        parts = [torch.ones(4000) for _ in range(5000)]  # 80 MB in pieces that the allocator keeps
+        peaks.append((rows._memory("VmHWM") - start) / 1024)
+        del parts
+    assert all(70.0 < peak < 100.0 for peak in peaks)
 
 
 @pytest.mark.parametrize("attack", ["none", "patch"])
