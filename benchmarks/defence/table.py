@@ -18,8 +18,8 @@ from netpurify.experiments import Experiment, Mode, Row
 from rows import COUNTS, DEFENCES, defended, trained
 from scenarios import ATTACKS, DEVELOPMENT, QUICK, SETTINGS
 
-SECONDS = {"nothing": 0.0, "CLP": 0.0, "fine-tuning": 30.0, "fine-pruning": 35.0, "ANP": 60.0, "Algorithm 2": 15.0,
-           "least squares": 15.0, "defend": 60.0}  # fmt: skip
+SECONDS = {"nothing": 0.0, "CLP": 0.0, "fine-tuning": 35.0, "fine-pruning": 40.0, "ANP": 120.0, "Algorithm 2": 15.0,
+           "least squares": 15.0, "defend": 35.0}  # fmt: skip
 """About what each takes on a network for CIFAR-10 with 1,000 images."""
 
 
@@ -63,7 +63,7 @@ def table(folder: Path) -> Experiment:
 
     def cost(cell: Row) -> float:
         share = 0.1 if "cnn" in str(cell["network"]) else 1.0
-        return 3.0 + share * SECONDS.get(str(cell["defence"]), 30.0) * int(cell["images"] or 0) / 1000
+        return 5.0 + share * SECONDS.get(str(cell["defence"]), 30.0) * int(cell["images"] or 0) / 1000
 
     return Experiment(
         name="defences",
