@@ -75,7 +75,7 @@ def write(folder: Path, page: Path) -> None:
 def _section(network: str, rows: list[Row], *, held_out: bool) -> str:
     """One network: a line for each defence, a column for each attack."""
     attacks = list(dict.fromkeys(str(row["attack"]) for row in rows))
-    seeds = len({row["seed"] for row in rows})
+    seeds = sorted({len({row["seed"] for row in rows if row["attack"] == attack}) for attack in attacks})
     before = {attack: _before(rows, attack) for attack in attacks}
     heads = [f"{attack}<br>{_cell(100 * before[attack][0], before[attack][1], sign='')}" for attack in attacks]
     lines = []
@@ -83,7 +83,8 @@ def _section(network: str, rows: list[Row], *, held_out: bool) -> str:
         cells = [_lost(rows, attack, defence, before[attack][0]) for attack in attacks]
         lines.append([_name(defence), _uses(defence), *cells])
     kind = "set aside" if held_out else "development"
-    title = f"## {TITLES[network]}: {kind} ({seeds} seed{'s' if seeds > 1 else ''}, {COUNT} clean images)\n"
+    often = "1 seed" if seeds == [1] else f"{' to '.join(map(str, sorted({seeds[0], seeds[-1]})))} seeds"
+    title = f"## {TITLES[network]}: {kind} ({often}, {COUNT} clean images)\n"
     return "\n".join([title, *_table(["defence", "uses", *heads], lines)])
 
 
