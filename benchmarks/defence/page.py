@@ -209,7 +209,7 @@ def _uses(defence: str) -> str:
 
 
 def _cell(points: float, asr: float | None, sign: str = "+") -> str:
-    shown = f"{-points:{sign}.1f}" if sign else f"{points:.1f}"
+    shown = f"{round(-points, 1) + 0.0:{sign}.1f}" if sign else f"{points:.1f}"  # no -0.0
     return shown if asr is None else f"{shown} / {100 * asr:.1f}"
 
 

@@ -132,6 +132,7 @@ def test_the_page_gives_means_over_seeds_and_what_was_there_before():
     assert "| defence | uses | none<br>84.0 | patch<br>81.0 / 95.0 |" in text
     assert "| **defend** | inputs | -1.0 | -1.5 / 3.0 |" in text
     assert "| ANP | labels |  | -5.0 / 70.0 |" in text
+    assert page._cell(0.01, None) == "+0.0"
     by_count = page._counts(ROWS)
     assert "| **defend** | -10.0 / 50.0 | -1.5 / 3.0 |" in by_count
     measured = page._means(ROWS)
