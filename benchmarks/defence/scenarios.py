@@ -26,7 +26,7 @@ TESTED = 2000
 """Test images that every network is judged on."""
 
 FASTEST = torch.channels_last
-"""How clean and test images lie in memory, for all defences alike: convolutions on a CPU take a quarter less time."""
+"""How clean and test images lie in memory, for all defences alike: the layout that convolutions on a CPU like."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,10 @@ def table(folder: Path) -> Experiment:
 
     def cost(cell: Row) -> float:
         share = 0.1 if "cnn" in str(cell["network"]) else 1.0
-        return 5.0 + share * SECONDS.get(str(cell["defence"]), 30.0) * int(cell["images"] or 0) / 1000
+        name, images = str(cell["defence"]), int(cell["images"] or 0)
+        if name == "Algorithm 2" and images < 500:  # only then do the inputs leave it something to solve
+            return 5.0 + share * 100.0
+        return 5.0 + share * SECONDS.get(name, 30.0) * images / 1000
 
     return Experiment(
         name="defences",
