@@ -19,6 +19,8 @@ TITLES = {"sample_cnn": "CNN on the MNIST sample", "mnist_cnn": "CNN without Bat
           "resnet": "ResNet with BatchNorm, CIFAR-10", "vgg": "VGG-like network, CIFAR-10"}  # fmt: skip
 COLOURS = {"defend": "#d55e00", "fine-tuning": "#0072b2", "fine-pruning": "#56b4e9", "CLP": "#009e73", "ANP": "#cc79a7",
            "Algorithm 2": "#e69f00", "least squares": "#999999"}  # fmt: skip
+EDGE = 6.0
+"""Where the figure ends, in points of accuracy; what lost more stands there with its number."""
 MARKERS = {"patch": "s", "blended": "o", "sig": "^", "wanet": "D"}
 INTRODUCTION = """# Defences side by side
 
@@ -31,15 +33,16 @@ netpurify data fetch cifar10
 python benchmarks/defence/table.py --full --markdown docs/defence-results.md
 ```
 
-in {hours:.1f} hours of one core: [the table itself](results/defences.csv.gz). Each cell is *points of
-accuracy lost / attack success in %*, the mean over seeds; below the attack stands what the network had before. ASR is
+in {hours:.1f} hours of one core: [the table itself](results/defences.csv.gz). Each cell is *change of accuracy
+in points / attack success in %*, the mean over seeds; below the attack stands what the network had before. ASR is
 counted on images of other classes; without an attack there is none. **Set aside** are networks, attacks, seeds and
-target classes on which no setting was ever chosen; they were looked at once. Settings of `defend` were chosen on the
-rows called *development*.
+target classes on which no setting of `defend` was ever chosen, and none was changed after they had been looked at.
+Its settings were chosen on the rows called *development*.
 
 Three baselines are weaker here than as published, to save time: fine-tuning and fine-pruning run 20 epochs instead of
 BackdoorBench's 100, in batches of 128 instead of 256, and ANP 200 iterations instead of 2,000 and with {count} images
-only. How much more they would do was not measured. Thresholds are the published ones, and no defence sees the attack.
+only. How much more they would do was not measured; it would take 5 and 10 times as long. ANP and CLP were made for
+networks with BatchNorm. Thresholds are the published ones, and no defence sees the attack.
 
 ![Accuracy lost against attack success](figures/defences.svg)
 """
@@ -58,7 +61,7 @@ def write(folder: Path, page: Path) -> None:
             chosen = [row for row in rows if row["network"] == network and row["held_out"] == held_out]
             if chosen:
                 parts.append(_section(network, chosen, held_out=held_out))
-    parts += [_counts(rows), _means(rows)]
+    parts += [_seeds(rows), _counts(rows), _means(rows)]
     page.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(page) as stream:
         stream.write("\n".join(parts).encode())
@@ -86,6 +89,21 @@ def _section(network: str, rows: list[Row], *, held_out: bool) -> str:
     often = "1 seed" if seeds == [1] else f"{' to '.join(map(str, sorted({seeds[0], seeds[-1]})))} seeds"
     title = f"## {TITLES[network]}: {kind} ({often}, {COUNT} clean images)\n"
     return "\n".join([title, *_table(["defence", "uses", *heads], lines)])
+
+
+def _seeds(rows: list[Row]) -> str:
+    """Each network by itself, since a mean hides that one seed keeps its backdoor and another loses it."""
+    seeds = sorted({int(row["seed"] or 0) for row in rows})
+    lines = []
+    for network, attack in dict.fromkeys((str(row["network"]), str(row["attack"])) for row in rows):
+        cells = []
+        for seed in seeds:
+            own = [row for row in rows if (row["network"], row["attack"], row["seed"]) == (network, attack, seed)]
+            cell = _lost(own, attack, "defend", _before(own, attack)[0]) if own else ""
+            cells.append(cell if not own or own[0]["held_out"] else f"*{cell}*")
+        lines.append([TITLES[network], attack, *cells])
+    title = f"## `defend` seed by seed\n\nEach network with {COUNT} images; *development* in italics.\n"
+    return "\n".join([title, *_table(["network", "attack", *(f"seed {seed}" for seed in seeds)], lines)])
 
 
 def _counts(rows: list[Row]) -> str:
@@ -137,16 +155,20 @@ def _mean(rows: list[Row], name: str, factor: float = 1.0) -> str:
 def draw(rows: list[Row]) -> Figure:
     """Points of accuracy lost against attack success, a panel for each network; the lower left corner is the aim."""
     networks = list(dict.fromkeys(str(row["network"]) for row in rows))
-    figure = Figure(figsize=(4.2 * len(networks) + 1.6, 4.4), layout="constrained")
-    panels = figure.subplots(1, len(networks), sharey=True, squeeze=False)[0]
+    figure = Figure(figsize=(3.9 * len(networks) + 1.8, 4.8), layout="constrained")
+    panels = figure.subplots(1, len(networks), sharex=True, sharey=True, squeeze=False)[0]
     for panel, network in zip(panels, networks, strict=True):
         own = [row for row in rows if row["network"] == network]
         for defence, attack, lost, asr, held_out in _points(own):
             fill = COLOURS[defence] if held_out else "none"
-            panel.plot(lost, 100 * asr, MARKERS[attack], color=COLOURS[defence], markerfacecolor=fill, markersize=8,
-                       markeredgewidth=1.6, clip_on=False)  # fmt: skip
+            size, order = (9, 4) if defence == "defend" else (7, 3)
+            panel.plot(min(lost, EDGE), 100 * asr, MARKERS[attack], color=COLOURS[defence], markerfacecolor=fill,
+                       markersize=size, markeredgewidth=1.6, clip_on=False, zorder=order)  # fmt: skip
+            if lost > EDGE:
+                panel.annotate(f"{lost:.0f} \N{RIGHTWARDS ARROW}", (EDGE, 100 * asr), xytext=(-7, 0), fontsize=9,
+                               textcoords="offset points", ha="right", va="center")  # fmt: skip
         panel.axvspan(-1, 2, ymax=0.05, color="#009e73", alpha=0.25, linewidth=0)
-        panel.set(title=TITLES[network], xlabel="accuracy lost, points", ylim=(0, 100))
+        panel.set(title=TITLES[network], xlabel="accuracy lost, points", xlim=(-1, EDGE), ylim=(0, 100))
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("attack success, %")
     for name, colour in COLOURS.items():
@@ -154,6 +176,7 @@ def draw(rows: list[Row]) -> Figure:
     for name, marker in MARKERS.items():
         panels[-1].plot([], [], marker, color="black", markerfacecolor="none", label=name)
     panels[-1].plot([], [], "o", color="black", label="set aside (hollow: development)")
+    panels[-1].plot([], [], "s", color="#009e73", alpha=0.25, label="the aim")
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -219,5 +242,6 @@ def _number(row: Row, name: str) -> float:
 
 
 def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    ruler = "|".join("---" if place < 2 else "---:" for place in range(len(columns)))
+    words = {"defence", "uses", "network", "attack"}
+    ruler = "|".join("---" if name in words else "---:" for name in columns)
     return [f"| {' | '.join(columns)} |", f"|{ruler}|", *(f"| {' | '.join(line)} |" for line in lines), ""]

@@ -1,5 +1,6 @@
 """The defences' table: what is set aside stays so, every cell is there, and the page says what the rows say."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import page
 import rows
 import scenarios
 import table
-from netpurify import data
+from netpurify import data, experiments
 from scenarios import DEVELOPMENT, QUICK, Scenario
 
 
@@ -21,6 +22,7 @@ def row(network, attack, defence, seed, accuracy, asr, *, images=500, held_out=T
     }  # fmt: skip
 
 
+DOCS = Path(__file__).parents[2] / "docs"
 ROWS = [
     row("vgg", "none", "nothing", 1, 0.84, None, images=0), row("vgg", "none", "defend", 1, 0.83, None),
     row("vgg", "patch", "nothing", 1, 0.8, 0.9, images=0), row("vgg", "patch", "nothing", 2, 0.82, 1.0, images=0),
@@ -133,6 +135,11 @@ def test_the_page_gives_means_over_seeds_and_what_was_there_before():
     assert "| **defend** | inputs | -1.0 | -1.5 / 3.0 |" in text
     assert "| ANP | labels |  | -5.0 / 70.0 |" in text
     assert page._cell(0.01, None) == "+0.0"
+    by_seed = page._seeds([*ROWS, row("vgg", "sig", "nothing", 1, 0.8, 0.9, held_out=False, images=0),
+                           row("vgg", "sig", "defend", 1, 0.7, 0.6, held_out=False)])  # fmt: skip
+    assert "| VGG-like network, CIFAR-10 | patch | -1.0 / 2.0 | -2.0 / 4.0 |" in by_seed
+    assert "| VGG-like network, CIFAR-10 | none | -1.0 |  |" in by_seed
+    assert "| VGG-like network, CIFAR-10 | sig | *-10.0 / 60.0* |  |" in by_seed
     by_count = page._counts(ROWS)
     assert "| **defend** | -10.0 / 50.0 | -1.5 / 3.0 |" in by_count
     measured = page._means(ROWS)
@@ -147,3 +154,48 @@ def test_the_figure_has_a_point_for_each_defence_and_attack():
     (panel,) = page.draw(ROWS).axes
     drawn = [line for line in panel.lines if len(line.get_xdata()) == 1]
     assert len(drawn) == 2
+
+
+def test_what_lost_more_than_the_figure_shows_stands_at_its_edge_with_its_number():
+    (panel,) = page.draw([*ROWS, row("vgg", "patch", "CLP", 1, 0.56, 0.4, images=0)]).axes
+    assert [text.get_text()[:2] for text in panel.texts] == ["25"]
+    assert panel.texts[0].xy == (page.EDGE, pytest.approx(40.0))
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The committed table, as its rows."""
+    path = tmp_path_factory.mktemp("published") / "defences.csv"
+    path.write_bytes(gzip.decompress((DOCS / "results" / "defences.csv.gz").read_bytes()))
+    return experiments.read(path)
+
+
+def test_the_published_table_is_complete_and_sets_aside_what_it_should(published):
+    cells = [row["network"] + row["attack"] + row["defence"] + str(row["images"]) for row in published]
+    assert len(published) == len(table.defences("full")) * 3 == 1035
+    assert len(set(cells)) == len(table.defences("full"))
+    assert all(row["failure"] is None for row in published)
+    for row in published:
+        assert row["held_out"] == Scenario(row["network"], row["attack"], row["seed"]).held_out
+
+
+def test_the_published_page_says_what_the_published_table_says(published):
+    text = (DOCS / "defence-results.md").read_text()
+    for network in ("mnist_cnn", "resnet", "vgg"):
+        for held_out in (True, False) if network != "vgg" else (True,):
+            own = [row for row in published if row["network"] == network and row["held_out"] == held_out]
+            assert page._section(network, own, held_out=held_out) in text
+    assert page._seeds(published) in text
+    assert page._counts(published) in text
+    assert page._means(published) in text
+
+
+def test_figures_of_the_readme_stand_on_the_published_page():
+    lines = (DOCS / "defence-results.md").read_text().splitlines()
+    quoted = (DOCS.parent / "README.md").read_text().split("| network | defence | uses |")[1].split("\n\n")[0]
+    found = [row.split(" | ", 1) for row in quoted.splitlines()[2:]]
+    assert len(found) == 9
+    for network, cells in found:
+        start = next(at for at, line in enumerate(lines) if line.startswith(f"## {network[2:]}") and "aside" in line)
+        end = next(at for at in range(start + 1, len(lines)) if lines[at].startswith("## "))
+        assert f"| {cells}" in lines[start:end], (network, cells)
