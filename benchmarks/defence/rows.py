@@ -29,6 +29,8 @@ SHORTENED: dict[str, Baseline] = {
     "ANP": AdversarialPruning(iterations=200),
 }
 DEFENCES: dict[str, Baseline] = {one.name: SHORTENED.get(one.name, one) for one in (*BASELINES, Defend())}
+PUBLISHED: dict[str, Baseline] = {"fine-tuning, 100 epochs": Finetuning(), "fine-pruning, 100 epochs": FinePruning()}
+"""What the shortened ones would do with all their epochs."""
 
 
 def trained(settings: Row, seed: int, *, folder: str) -> list[Row]:
@@ -42,7 +44,7 @@ def trained(settings: Row, seed: int, *, folder: str) -> list[Row]:
 def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
     """Let one defence repair one network, and judge what comes out."""
     scenario = Scenario(str(settings["network"]), str(settings["attack"]), seed)
-    defence = DEFENCES[str(settings["defence"])]
+    defence = (DEFENCES | PUBLISHED)[str(settings["defence"])]
     with one_thread():
         network, before = _network(scenario, folder)
         images, labels = scenario.clean(int(settings["images"] or COUNTS[0]))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from netpurify import experiments
 from netpurify.experiments import Experiment, Mode, Row
-from rows import COUNTS, DEFENCES, defended, trained
+from rows import COUNTS, DEFENCES, PUBLISHED, defended, trained
 from scenarios import ATTACKS, DEVELOPMENT, QUICK, SETTINGS
 
 SECONDS = {"nothing": 0.0, "CLP": 0.0, "fine-tuning": 35.0, "fine-pruning": 40.0, "ANP": 120.0, "Algorithm 2": 15.0,
@@ -78,6 +78,18 @@ def table(folder: Path) -> Experiment:
     )
 
 
+def published(folder: Path) -> Experiment:
+    """Fine-tuning and fine-pruning as long as published, on one of three seeds: how much the shorter ones miss."""
+    return Experiment(
+        name="defences-published",
+        title="published epochs",
+        grid=lambda mode: [cell | {"defence": name, "images": 500} for cell in networks(mode) for name in PUBLISHED],
+        trial=partial(defended, folder=str(folder)),
+        cost=lambda cell: 15.0 if "cnn" in str(cell["network"]) else 95.0,
+        trials={"quick": 1, "default": 1, "full": 1},
+    )
+
+
 def main() -> None:
     """Run what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -89,7 +101,8 @@ def main() -> None:
     parser.add_argument("--plan", action="store_true", help="say what it will cost, and stop")
     parser.add_argument("--markdown", type=Path, help="write the page and its figure here")
     given = parser.parse_args()
-    for experiment in (training(given.folder / "networks"), table(given.folder / "networks")):
+    for make in (training, table, published):
+        experiment = make(given.folder / "networks")
         plan = experiments.plan(experiment, folder=given.folder, mode=given.mode, jobs=given.jobs)
         left = f"{plan.total - plan.done} of {plan.total} left, about {plan.wall_seconds / 60:.0f} min"
         print(f"{experiment.title}: {left} on {plan.workers} workers", flush=True)
@@ -99,7 +112,7 @@ def main() -> None:
     if given.markdown is not None:
         from page import write
 
-        write(given.folder, given.markdown)
+        write(given.folder, given.markdown, given.mode)
 
 
 def _show(state: experiments.Progress) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import figure
+import means
 import page
 import rows
 import scenarios
@@ -134,12 +136,20 @@ def test_the_page_gives_means_over_seeds_and_what_was_there_before():
     assert "| defence | uses | none<br>84.0 | patch<br>81.0 / 95.0 |" in text
     assert "| **defend** | inputs | -1.0 | -1.5 / 3.0 |" in text
     assert "| ANP | labels |  | -5.0 / 70.0 |" in text
-    assert page._cell(0.01, None) == "+0.0"
+    assert means.cell(0.01, None) == "+0.0"
     by_seed = page._seeds([*ROWS, row("vgg", "sig", "nothing", 1, 0.8, 0.9, held_out=False, images=0),
                            row("vgg", "sig", "defend", 1, 0.7, 0.6, held_out=False)])  # fmt: skip
     assert "| VGG-like network, CIFAR-10 | patch | -1.0 / 2.0 | -2.0 / 4.0 |" in by_seed
     assert "| VGG-like network, CIFAR-10 | none | -1.0 |  |" in by_seed
     assert "| VGG-like network, CIFAR-10 | sig | *-10.0 / 60.0* |  |" in by_seed
+    longer = [row("vgg", "patch", "fine-tuning, 100 epochs", 2, 0.7, 0.3)]
+    at_length = page._published([*ROWS, row("vgg", "patch", "fine-pruning", 2, 0.6, 0.1),
+                                 row("vgg", "patch", "fine-tuning", 2, 0.8, 0.5),
+                                 row("vgg", "patch", "fine-pruning", 1, 0.5, 0.2)], longer)  # fmt: skip
+    assert "| VGG-like network, CIFAR-10 | **defend** | -2.0 / 4.0 | 2.0 |" in at_length  # of this seed alone
+    assert "| VGG-like network, CIFAR-10 | fine-tuning | -2.0 / 50.0 | 2.0 |" in at_length
+    assert "| VGG-like network, CIFAR-10 | fine-tuning, 100 epochs | -12.0 / 30.0 | 2.0 |" in at_length
+    assert "| VGG-like network, CIFAR-10 | fine-pruning | -22.0 / 10.0 | 2.0 |" in at_length
     by_count = page._counts(ROWS)
     assert "| **defend** | -10.0 / 50.0 | -1.5 / 3.0 |" in by_count
     measured = page._means(ROWS)
@@ -148,26 +158,30 @@ def test_the_page_gives_means_over_seeds_and_what_was_there_before():
 
 
 def test_the_figure_has_a_point_for_each_defence_and_attack():
-    assert [point[:2] for point in page._points(ROWS)] == [("defend", "patch"), ("ANP", "patch")]
-    lost, asr = next(page._points(ROWS))[2:4]
+    assert [point[:2] for point in figure._points(ROWS)] == [("defend", "patch"), ("ANP", "patch")]
+    lost, asr = next(figure._points(ROWS))[2:4]
     assert (lost, asr) == (pytest.approx(1.5), pytest.approx(0.03))
-    (panel,) = page.draw(ROWS).axes
+    (panel,) = figure.draw(ROWS).axes
     drawn = [line for line in panel.lines if len(line.get_xdata()) == 1]
     assert len(drawn) == 2
 
 
 def test_what_lost_more_than_the_figure_shows_stands_at_its_edge_with_its_number():
-    (panel,) = page.draw([*ROWS, row("vgg", "patch", "CLP", 1, 0.56, 0.4, images=0)]).axes
+    (panel,) = figure.draw([*ROWS, row("vgg", "patch", "CLP", 1, 0.56, 0.4, images=0)]).axes
     assert [text.get_text()[:2] for text in panel.texts] == ["25"]
-    assert panel.texts[0].xy == (page.EDGE, pytest.approx(40.0))
+    assert panel.texts[0].xy == (figure.EDGE, pytest.approx(40.0))
+
+
+def read(folder, name):
+    """A committed table, as its rows."""
+    path = folder / f"{name}.csv"
+    path.write_bytes(gzip.decompress((DOCS / "results" / f"{name}.csv.gz").read_bytes()))
+    return experiments.read(path)
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """The committed table, as its rows."""
-    path = tmp_path_factory.mktemp("published") / "defences.csv"
-    path.write_bytes(gzip.decompress((DOCS / "results" / "defences.csv.gz").read_bytes()))
-    return experiments.read(path)
+    return read(tmp_path_factory.mktemp("published"), "defences")
 
 
 def test_the_published_table_is_complete_and_sets_aside_what_it_should(published):
@@ -179,15 +193,34 @@ def test_the_published_table_is_complete_and_sets_aside_what_it_should(published
         assert row["held_out"] == Scenario(row["network"], row["attack"], row["seed"]).held_out
 
 
-def test_the_published_page_says_what_the_published_table_says(published):
+def test_the_published_page_says_what_the_published_tables_say(published, tmp_path):
     text = (DOCS / "defence-results.md").read_text()
     for network in ("mnist_cnn", "resnet", "vgg"):
         for held_out in (True, False) if network != "vgg" else (True,):
             own = [row for row in published if row["network"] == network and row["held_out"] == held_out]
             assert page._section(network, own, held_out=held_out) in text
     assert page._seeds(published) in text
+    assert page._published(published, read(tmp_path, "defences-published")) in text
     assert page._counts(published) in text
     assert page._means(published) in text
+
+
+def test_tables_make_the_same_page_and_figure_each_time(tmp_path):
+    for name in page.TABLES:
+        read(tmp_path, name)
+    (tmp_path / "defence-networks.csv").write_text("training_seconds,failure\n36000.0,\n")
+    files = ("page.md", "figures/defences.svg", *(f"results/{name}.csv.gz" for name in page.TABLES))
+    made = []
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        page.write(tmp_path, folder / "page.md", "full")
+        made.append([(folder / name).read_bytes() for name in files])
+    assert made[0] == made[1]
+    kept = [(tmp_path / f"{name}.csv").read_bytes() for name in page.TABLES]
+    assert [gzip.decompress(packed) for packed in made[0][2:]] == kept
+    published = (DOCS / "defence-results.md").read_text().splitlines()
+    assert sum(ours != theirs for ours, theirs in zip(made[0][0].decode().splitlines(), published, strict=True)) <= 1
+    page.write(tmp_path, tmp_path / "quick.md", "quick")
+    assert "```\npython benchmarks/defence/table.py --quick" in (tmp_path / "quick.md").read_text()
 
 
 def test_figures_of_the_readme_stand_on_the_published_page():
