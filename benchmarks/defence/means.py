@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from netpurify.experiments import Row
-from rows import DEFENCES, PUBLISHED
+from rows import DEFENCES
 
 COUNT = 500
 """Clean images of the main tables and of the figure."""
@@ -49,7 +49,7 @@ def name(defence: str) -> str:
 
 def uses(defence: str) -> str:
     """What a defence needs besides the network."""
-    needs = (DEFENCES | PUBLISHED)[defence]
+    needs = DEFENCES[defence]
     words = ["labels" if needs.labels else "inputs"] if needs.data else []
     return ", ".join([*words, "initial weights"] if needs.initial else words)
 

@@ -38,10 +38,10 @@ CLP were made for networks with BatchNorm. Thresholds are the published ones, an
 
 ![Accuracy lost against attack success](figures/defences.svg)
 """
-
-
 FETCH = ["netpurify data fetch mnist", "netpurify data fetch cifar10"]
+"""What all tables but the quick one need."""
 TABLES = ("defences", "defences-published")
+"""Names of the tables that are kept beside the page."""
 
 
 def write(folder: Path, page: Path, mode: Mode) -> None:
@@ -122,9 +122,10 @@ def _published(rows: list[Row], longer: list[Row]) -> str:
             if any(cells):
                 seconds = _mean(means.of(own, defence), "repair_seconds")
                 lines.append([means.TITLES[network], means.name(defence), *cells, seconds])
+    seeds = ", ".join(map(str, sorted({int(row["seed"] or 0) for row in longer})))
     text = (
         "Fine-tuning and fine-pruning with the 100 epochs of BackdoorBench, beside the others on the same networks:\n"
-        f"seed 0, {means.COUNT} images, *development* of `defend` in italics. "
+        f"seed {seeds}, {means.COUNT} images, *development* of `defend` in italics. "
         "[The table](results/defences-published.csv.gz).\n"
     )
     return "\n".join(["## Published epochs\n", text, *means.table(["network", "defence", *attacks, "seconds"], lines)])

@@ -146,6 +146,7 @@ def test_the_page_gives_means_over_seeds_and_what_was_there_before():
     at_length = page._published([*ROWS, row("vgg", "patch", "fine-pruning", 2, 0.6, 0.1),
                                  row("vgg", "patch", "fine-tuning", 2, 0.8, 0.5),
                                  row("vgg", "patch", "fine-pruning", 1, 0.5, 0.2)], longer)  # fmt: skip
+    assert "seed 2, 500 images" in at_length
     assert "| VGG-like network, CIFAR-10 | **defend** | -2.0 / 4.0 | 2.0 |" in at_length  # of this seed alone
     assert "| VGG-like network, CIFAR-10 | fine-tuning | -2.0 / 50.0 | 2.0 |" in at_length
     assert "| VGG-like network, CIFAR-10 | fine-tuning, 100 epochs | -12.0 / 30.0 | 2.0 |" in at_length
