@@ -130,7 +130,8 @@ def _verify_block(
     floor: NDArray[np.float64],
     accuracy: float,
 ) -> dict[str, NDArray]:
-    residual, projected, facts = certify(design, design.matrix, data, coefficients, dual, floor, accuracy=accuracy)
+    fitted = coefficients @ design.matrix.T
+    residual, projected, facts = certify(design, data, fitted, dual, floor, accuracy=accuracy)
     demote_unvouched(design, residual, floor, np.zeros(data.shape[0], np.bool_), facts)
     inside = np.ascontiguousarray(np.where(np.isnan(data), 1.0, projected)[:, design.live])
     unique = np.zeros(data.shape[0], np.bool_)

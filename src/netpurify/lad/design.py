@@ -11,16 +11,10 @@ from numpy.typing import NDArray
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
 from netpurify.lad.blas import one_thread
+from netpurify.lad.product import product
 
 _TILE = 8
-"""Every matrix product runs on extents that are multiples of this.
-
-BLAS kernels treat the ragged edge of a matrix with other instructions than its middle; without an edge, a
-column's result does not depend on where in a panel the column stands, which is what makes answers bit-equal
-for any order and grouping of the columns.
-"""
-_SMALL_PRODUCT = 900_000
-"""Products with fewer multiplications than this take BLAS's small-matrix kernels; with twice as many, none does."""
+"""Matrices are padded with zeros to multiples of this, so that ``product`` and the vector units meet no ragged edge."""
 _COMPLEMENT_BYTES = 256 << 20
 _SMALLEST, _LARGEST = 1e-150, 1e150
 
@@ -43,8 +37,8 @@ class Design:
         rank: Numerical rank.
         basis: Orthonormal basis, shape [padded(live_count), padded(rank)].
         pivots: Indices of ``rank`` independent columns, shape [rank].
-        independent: Those columns, all rows, shape [padded(k), padded(rank)].
-        to_coefficients: T with coefficients of the independent columns = T @ coordinates in the basis,
+        independent: Those columns as rows, shape [padded(rank), padded(k)].
+        to_coefficients: T with coefficients of the independent columns = coordinates in the basis @ T,
             shape [padded(rank), padded(rank)].
         row_norms: Euclidean norm of each live row after scaling the columns to unit norm.
         row_class: For each row, the number of its class of rows that are multiples of one another; -1 for dead rows.
@@ -113,7 +107,7 @@ class Design:
         rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
         inverse = scipy.linalg.solve_triangular(triangle[:rank, :rank], np.eye(rank)) if rank else np.zeros((0, 0))
         pivots = order[:rank]
-        to_coefficients = _pad(inverse / scale[pivots, None])
+        to_coefficients = _pad((inverse / scale[pivots, None]).T)
         row_class = np.full(matrix.shape[0], -1, dtype=np.intp)
         row_class[live] = _row_classes(scaled)
         condition = float(np.linalg.norm(inverse) * np.linalg.norm(triangle[:rank, :rank])) if rank else 1.0
@@ -123,7 +117,7 @@ class Design:
             rank=rank,
             basis=_pad(basis[:, :rank]),
             pivots=pivots,
-            independent=_pad(matrix[:, pivots]),
+            independent=_pad(matrix[:, pivots].T),
             to_coefficients=to_coefficients,
             row_norms=np.linalg.norm(scaled, axis=1),
             row_class=row_class,
@@ -159,9 +153,22 @@ class Design:
         return leverages
 
     @cached_property
-    def single(self) -> NDArray[np.float32]:
-        """The basis in float32, for identification."""
-        return self.basis.astype(np.float32)
+    def transposed(self) -> NDArray[np.float64]:
+        """The transposed basis, row by row in memory, [padded(rank), padded(live_count)]."""
+        return np.ascontiguousarray(self.basis.T)
+
+    @cached_property
+    def single(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The basis and the transposed basis in float32, for identification."""
+        return self.basis.astype(np.float32), self.transposed.astype(np.float32)
+
+    def coordinates(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coordinates [n, padded(rank)] in the basis of the projections of ``values`` [n, padded(live_count)]."""
+        return product(values, self.basis)
+
+    def fitted(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values [n, padded(live_count)] that have these ``coordinates`` [n, padded(rank)] in the basis."""
+        return product(coordinates, self.transposed)
 
     @cached_property
     def compact(self) -> NDArray[np.float64]:
@@ -187,8 +194,7 @@ class Design:
         size = self.live.size
         if size * size * 8 > _COMPLEMENT_BYTES or size > 8 * self.rank:
             return None
-        with one_thread():
-            projector = -(self.basis @ self.basis.T)[:size, :size]
+        projector = -(self.basis @ self.basis.T)[:size, :size]
         projector[np.diag_indices(size)] += 1.0
         return np.ascontiguousarray(projector)
 
@@ -201,7 +207,8 @@ class Design:
 
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
-        _ = self.single, self.compact, self.complement, self.witness, self.sizes
+        with one_thread():
+            _ = self.single, self.compact, self.complement, self.witness, self.sizes
 
     @property
     def panel(self) -> int:
@@ -209,14 +216,8 @@ class Design:
         return 128 if self.live.size > 256 else 256
 
     def width(self, columns: int) -> int:
-        """How many columns to work on together, for ``columns`` columns: at most a panel, the rest is idle.
-
-        Whole tiles, and never so few that BLAS would turn from its ordinary to its small-matrix kernels, which add in
-        another order; designs so small that a whole panel takes the small kernels may be cut to 64.
-        """
-        small = self.panel * self.basis.size < _SMALL_PRODUCT
-        least = 64 if small else -(-2 * _SMALL_PRODUCT // self.basis.size)
-        return min(self.panel, max(padded(columns), padded(least)))
+        """How many columns to work on together, for ``columns`` columns: whole tiles, at most a panel."""
+        return min(self.panel, padded(columns))
 
 
 def _pad(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

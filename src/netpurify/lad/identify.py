@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from netpurify.lad.lapack import JIT
+from netpurify.lad.product import product
 
 THRESHOLD = np.float32(0.7)
 """Soft threshold, for residuals scaled to mean 1 (.5 is better far from the limit of recovery, 1 close to it)."""
@@ -55,10 +56,16 @@ class Estimate:
         return Estimate(*(getattr(self, name)[picked] for name in self.__slots__))
 
 
-def iterate(estimate: Estimate, basis: NDArray[np.float32], erased: NDArray[np.bool_], steps: int) -> None:
+def iterate(
+    estimate: Estimate,
+    basis: NDArray[np.float32],
+    transposed: NDArray[np.float32],
+    erased: NDArray[np.bool_],
+    steps: int,
+) -> None:
     """Advance ``estimate`` in place by ``steps`` steps; erased entries are free to take any value."""
     for _ in range(steps):
-        fitted = (estimate.shift @ basis) @ basis.T
+        fitted = product(product(estimate.shift, basis), transposed)
         _step(fitted, estimate.data, erased, estimate.residual, estimate.sparse, estimate.dual, estimate.shift)
 
 

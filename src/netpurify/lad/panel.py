@@ -14,6 +14,7 @@ from netpurify.lad.judge import OPEN, PROVEN
 from netpurify.lad.lapack import JIT
 from netpurify.lad.order import kth_smallest
 from netpurify.lad.polish import Polish, polish, settle, suspect
+from netpurify.lad.product import product
 from netpurify.lad.proof import certify, demote_unvouched
 from netpurify.lad.simplex import walk
 from netpurify.lad.status import Status
@@ -155,7 +156,7 @@ def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.
     estimate = Estimate.start(scaled)
     for attempt, steps in enumerate(schedule(design.live.size, design.rank)):
         part.state[: todo.size][part.state[: todo.size] != PROVEN] = OPEN
-        iterate(estimate, design.single, part.erased, steps)
+        iterate(estimate, *design.single, part.erased, steps)
         clock.book("identify")
         suspect(part, design, estimate, anchored=attempt > 0)
         part.state[todo.size :] = PROVEN
@@ -186,8 +187,8 @@ def _least_squares(
     columns[erased] = 0.0
     typical = np.zeros(width)
     _pull_in(columns, design.row_norms, float(np.median(design.row_norms)) if rows else 0.0, clip, typical)
-    coordinates = columns @ design.basis
-    residual = columns - coordinates @ design.basis.T
+    coordinates = design.coordinates(columns)
+    residual = columns - design.fitted(coordinates)
     largest = np.abs(columns).max(axis=1)
     lowest = _ROUNDING * (largest if design.full else np.minimum(largest, _CLIP * typical))
     lowest[:count] = np.fmax(lowest[:count], floor)
@@ -203,7 +204,7 @@ def _least_squares(
 def _widen(design: Design, start: NDArray[np.float64], work: Polish, chosen: NDArray[np.intp]) -> None:
     """Raise floors to the rounding of what is really added up in the fit: the design's entries times coefficients."""
     coefficients = _to_coefficients(design, start + work.coordinates)
-    sizes = (np.abs(coefficients) @ np.abs(design.independent).T).max(axis=1)
+    sizes = product(np.abs(coefficients), np.abs(design.independent)).max(axis=1)
     work.floor[chosen] = np.maximum(work.floor[chosen], _ROUNDING * sizes[chosen])
 
 
@@ -225,17 +226,16 @@ def _finish(
 ) -> Answer:
     """From coordinates in the basis to coefficients, residuals, duals, status and floors, proven on the data given."""
     (count, rows), live = data.shape, design.live.size
-    # Padded like every product, so that a column's bits do not depend on its neighbours; padding counts as erased.
-    padded_data = np.full((start.shape[0], design.independent.shape[0]), np.nan)
+    # Padding counts as erased.
+    padded_data = np.full((start.shape[0], design.independent.shape[1]), np.nan)
     padded_data[:count, :rows] = data
     dual = np.zeros_like(padded_data)
     if live < rows:
         dual = np.sign(np.nan_to_num(padded_data))  # right for dead rows: their residual is the datum itself
     dual[:, design.place] = work.dual[:, :live]
     independent = _to_coefficients(design, start + work.coordinates)
-    residual, dual, facts = certify(
-        design, design.independent, padded_data, independent, dual, work.floor, accuracy=accuracy
-    )
+    fitted = product(independent, design.independent)
+    residual, dual, facts = certify(design, padded_data, fitted, dual, work.floor, accuracy=accuracy)
     demote_unvouched(design, residual, work.floor, work.vouched, facts)
     residual[np.abs(residual) <= work.floor[:, None]] = 0.0
     coefficients = np.zeros((count, design.columns))
@@ -247,12 +247,13 @@ def _finish(
 
 def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
     """From coordinates in the basis to coefficients of the independent columns."""
-    coefficients = coordinates @ design.to_coefficients.T
+    coefficients = product(coordinates, design.to_coefficients)
     if design.condition > 1e6:
         # The inverse of an ill-conditioned triangle loses digits that one step of refinement brings back.
         missing = np.zeros((coordinates.shape[0], design.basis.shape[0]))
-        missing[:, : design.live.size] = (coefficients @ design.independent.T)[:, design.place]
-        coefficients += ((coordinates @ design.basis.T - missing) @ design.basis) @ design.to_coefficients.T
+        missing[:, : design.live.size] = product(coefficients, design.independent)[:, design.place]
+        correction = design.coordinates(design.fitted(coordinates) - missing)
+        coefficients += product(correction, design.to_coefficients)
     return coefficients
 
 

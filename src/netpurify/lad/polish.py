@@ -178,12 +178,12 @@ def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
     """
     part = panel.take(chosen, design.width(chosen.size))
     part.state[: chosen.size] = ACTIVE
-    residual = part.data - part.coordinates @ design.basis.T
+    residual = part.data - design.fitted(part.coordinates)
     judge.find_zeros(
         residual, part.erased, design.live.size, design.rank, part.floor, part.detectable, part.left_out, part.state
     )
     coordinates = part.solve(design, anchored=False, with_dual=False).coordinates
-    residual = part.data - coordinates @ design.basis.T
+    residual = part.data - design.fitted(coordinates)
     kept = np.where(part.left_out, 0.0, np.abs(residual))[:, : design.live.size].max(axis=1, initial=0.0)
     for i in np.flatnonzero(part.state == ACTIVE):
         panel.coordinates[chosen[i]] = coordinates[i]
@@ -192,14 +192,13 @@ def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
 
 def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) -> None:
     """Solve for the sets S as they are, then judge."""
-    basis = design.basis
     active = panel.state == ACTIVE
     solved = panel.solve(design, anchored=anchored, with_dual=with_dual)
     panel.coordinates[active] = solved.coordinates[active]
-    moved = solved.pull @ basis.T if with_dual else np.zeros_like(panel.data)
-    free = solved.start - solved.loose @ basis.T if with_dual else moved
+    moved = design.fitted(solved.pull) if with_dual else np.zeros_like(panel.data)
+    free = solved.start - design.fitted(solved.loose) if with_dual else moved
     judge.judge(
-        panel.data, solved.coordinates @ basis.T, moved, free, design.even, design.live.size, design.rank, anchored,
+        panel.data, design.fitted(solved.coordinates), moved, free, design.even, design.live.size, design.rank, anchored,
         with_dual, panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target,
         panel.dual, panel.floor, panel.detectable, panel.vouched, panel.state,
     )  # fmt: skip

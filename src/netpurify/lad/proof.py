@@ -30,9 +30,8 @@ _WITHIN_GAP, _RANK_FULL, _FAILED = int(Status.WITHIN_GAP), int(Status.RANK_FULL)
 
 def certify(
     design: Design,
-    matrix: NDArray[np.float64],
     data: NDArray[np.float64],
-    coefficients: NDArray[np.float64],
+    fitted: NDArray[np.float64],
     dual: NDArray[np.float64],
     floor: NDArray[np.float64],
     *,
@@ -46,20 +45,18 @@ def certify(
 
     Args:
         design: The design.
-        matrix: Its columns [k, q], or ones that span the same.
         data: Right-hand sides, [p, >= k]; NaN where erased and beyond k.
-        coefficients: [p, q].
+        fitted: What the coefficients make of the design, [p, >= k].
         dual: [p, >= k].
         floor: Residuals up to this are zero, [p].
         accuracy: Largest relative gap that counts as proven.
     """
     count, rows = data.shape
-    fitted = coefficients @ matrix.T
     erased = np.isnan(data)
     projected = np.where(erased, 0.0, dual)
     live = np.zeros((count, design.basis.shape[0]))
     live[:, : design.live.size] = projected[:, design.place]
-    live -= (live @ design.basis) @ design.basis.T
+    live -= design.fitted(design.coordinates(live))
     projected[:, design.place] = live[:, : design.live.size]
     row_class = np.full(rows, -1, np.intp)
     row_class[: design.fan_in] = design.row_class

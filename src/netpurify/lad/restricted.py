@@ -63,12 +63,12 @@ def solve_restricted(
     coordinates, pull, loose = np.zeros((3, state.size, basis.shape[1]))
     start = np.where(small[:, None], orthogonal, irregular)
     if large.any():
-        coordinates = np.where(left_out, 0.0, data) @ basis
+        coordinates = design.coordinates(np.where(left_out, 0.0, data))
     if with_dual and large.any():
-        loose = np.where(left_out, 0.0, irregular) @ basis
+        loose = design.coordinates(np.where(left_out, 0.0, irregular))
     if with_dual and (large.any() or anchored):
-        pull = target @ basis
-    wanted = pull @ basis.T if anchored else target
+        pull = design.coordinates(target)
+    wanted = design.fitted(pull) if anchored else target
     _solve_large(left_out, large, basis, rank, rows, coordinates, pull, loose, state)
     if not small.any():
         return Restricted(coordinates, pull, loose, start)
@@ -77,10 +77,10 @@ def solve_restricted(
         data, wanted, orthogonal, with_dual, left_out, small, basis, block, rank, rows,
         outliers, forces, ties, state,
     )  # fmt: skip
-    coordinates[small] = ((data - outliers) @ basis)[small]
+    coordinates[small] = design.coordinates(data - outliers)[small]
     if with_dual:
-        pull[small] = ((forces + target if anchored else forces) @ basis)[small]
-        loose[small] = (ties @ basis)[small]
+        pull[small] = design.coordinates(forces + target if anchored else forces)[small]
+        loose[small] = design.coordinates(ties)[small]
     return Restricted(coordinates, pull, loose, start)
 
 

@@ -1,0 +1,32 @@
+"""The product whose bits depend on nothing but its factors."""
+
+import numpy as np
+import pytest
+
+from netpurify.lad.product import product
+
+
+def in_order(left, right):
+    """The sum of products in the order of the inner index, each operation rounded by itself, as numpy rounds it."""
+    total = np.zeros((left.shape[0], right.shape[1]), left.dtype)
+    for k in range(left.shape[1]):
+        total = total + left[:, k, None] * right[k]
+    return total
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 4, 1), (3, 8, 7), (8, 64, 33), (13, 68, 100), (128, 200, 392), (5, 0, 3)])
+def test_every_element_is_its_sum_in_order(shape, dtype):
+    rng = np.random.default_rng(0)
+    n, m, p = shape
+    left, right = rng.standard_normal((n, m)).astype(dtype), rng.standard_normal((m, p)).astype(dtype)
+    found = product(left, right)
+    assert found.dtype == dtype
+    assert found.tobytes() == in_order(left, right).tobytes()
+
+
+def test_factors_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="multiple of 4"):
+        product(np.zeros((2, 6)), np.zeros((6, 3)))
+    with pytest.raises(ValueError, match="multiple of 4"):
+        product(np.zeros((2, 8)), np.zeros((4, 3)))
