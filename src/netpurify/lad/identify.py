@@ -10,10 +10,9 @@ Reference: Boyd et al., Distributed Optimization and Statistical Learning via AD
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from netpurify.lad.lapack import JIT
+from netpurify.lad.compiled import kernel
 from netpurify.lad.product import product
 
 THRESHOLD = np.float32(0.7)
@@ -69,7 +68,7 @@ def iterate(
         _step(fitted, estimate.data, erased, estimate.residual, estimate.sparse, estimate.dual, estimate.shift)
 
 
-@njit(**JIT)
+@kernel
 def _step(fitted, data, erased, residual, sparse, dual, shift):
     for i in range(data.shape[0]):
         for j in range(data.shape[1]):

@@ -1,10 +1,11 @@
-"""What the rounds of polishing decide, column by column: which rows to leave out, what is noise, what is proven."""
+"""What the rounds of polishing decide, column by column: which rows to leave out, what is noise, what is proven.
+
+Counters start from ``np.int64(0)``: for the literal 0 numba would compile the functions that take them once more.
+"""
 
 import numpy as np
-from numba import njit
 
-from netpurify.lad.identify import THRESHOLD
-from netpurify.lad.lapack import JIT
+from netpurify.lad.compiled import inner, kernel
 from netpurify.lad.order import kth_smallest, median_of_sample
 
 ACTIVE, PROVEN, OPEN = 0, 1, 2
@@ -20,33 +21,14 @@ BIMODAL = 1e-4
 """A detected floor must lie this far below the typical alteration, or the residual is just dense."""
 
 
-@njit(**JIT)
-def suspect(
-    hard, estimated, sparse, guess, anchored, rows, rank, erased, left_out, anchor, target, spread, fits, state
-):
-    """Begin anew with what identification takes for outliers; columns with more than ``hard`` of them wait."""
-    scratch = np.empty(rows)
-    for i in range(state.size):
-        if state[i] == PROVEN:
-            continue
-        state[i], spread[i], fits[i] = ACTIVE, np.inf, False
-        kept = 0
-        for j in range(rows):
-            anchor[i, j] = guess[i, j] / THRESHOLD if anchored and not erased[i, j] else 0.0
-            left_out[i, j] = erased[i, j] or sparse[i, j] != 0.0
-            kept += not left_out[i, j]
-            target[i, j] = np.sign(sparse[i, j]) if left_out[i, j] and not erased[i, j] else anchor[i, j]
-        if rows - kept > hard:
-            state[i] = OPEN
-        elif kept < 1.1 * rank:
-            _trim(estimated[i], erased[i], rows, rank, 0.0, False, scratch, left_out[i], anchor[i], target[i])
-        elif kept > 4 * rank and rows - kept > 4 * rank:
-            _trim(estimated[i], erased[i], rows, rank, np.inf, True, scratch, left_out[i], anchor[i], target[i])
+def kept_rows(rank: int) -> tuple[int, int]:
+    """How many rows a trimmed fit keeps at least, and at most where it may choose."""
+    return int(1.25 * rank) + 1, 4 * rank + 1
 
 
-@njit(**JIT)
+@kernel
 def judge(
-    data, fitted, moved, free, even, rows, rank, anchored, with_dual, erased, fits, spread,
+    data, fitted, moved, free, even, rows, rank, least, most, anchored, with_dual, erased, fits, spread,
     residual, left_out, anchor, target, dual, floor, detectable, vouched, state,
 ):  # fmt: skip
     """Read one round: retire a column that is proven, or choose the next S and targets."""
@@ -54,7 +36,7 @@ def judge(
     for i in range(data.shape[0]):
         if state[i] != ACTIVE:
             continue
-        kept, worst = 0, 0.0
+        kept, worst = np.int64(0), 0.0
         for j in range(rows):
             residual[i, j] = data[i, j] - fitted[i, j]
             dual[i, j] = target[i, j]
@@ -80,11 +62,11 @@ def judge(
                 continue
             spread[i] = noise
             cut = max(floor[i], STANDS_OUT * noise)
-            _trim(residual[i], erased[i], rows, rank, cut, True, scratch, left_out[i], anchor[i], target[i])
+            _trim(residual[i], erased[i], rows, least, most, cut, scratch, left_out[i], anchor[i], target[i])
             continue
         if cut > floor[i] and not fits[i] and _grow(residual[i], erased[i], rows, kept, cut):
             # F was chosen by its small residuals, which understates the noise: fit again through all that may fit.
-            _trim(residual[i], erased[i], rows, rank, 4.0 * cut, False, scratch, left_out[i], anchor[i], target[i])
+            _trim(residual[i], erased[i], rows, least, rows, 4.0 * cut, scratch, left_out[i], anchor[i], target[i])
             spread[i] = noise
             continue
         if cut > floor[i] and not _bimodal(residual[i], erased[i], rows, cut, detectable[i], scratch):
@@ -100,22 +82,21 @@ def judge(
         fits[i] = True
 
 
-@njit(**JIT)
-def _trim(residual, erased, rows, rank, cut, capped, scratch, left_out, anchor, target):
-    """Leave out what stands out, but keep at least 1.25 rank rows.
+@inner
+def _trim(residual, erased, rows, least, most, cut, scratch, left_out, anchor, target):
+    """Leave out what stands out, but keep at least ``least`` rows.
 
-    ``capped`` keeps no more than 4 rank rows where that makes the next factorisation cheaper.
+    No more than ``most`` rows are kept where that makes the next factorisation cheaper.
     """
-    available, kept = 0, 0
+    available, kept = np.int64(0), 0
     for j in range(rows):
         if not erased[j]:
             scratch[available] = abs(residual[j])
             kept += scratch[available] <= cut
             available += 1
-    least, most = int(1.25 * rank) + 1, 4 * rank + 1
     if kept < least:
         cut = kth_smallest(scratch, available, min(least, available) - 1)
-    elif capped and kept > most and (rows - kept > most or cut == np.inf):
+    elif kept > most and rows - kept > most:
         cut = kth_smallest(scratch, available, most - 1)
     for j in range(rows):
         out = erased[j] or abs(residual[j]) > cut
@@ -123,7 +104,7 @@ def _trim(residual, erased, rows, rank, cut, capped, scratch, left_out, anchor, 
         target[j] = 0.0 if erased[j] else (np.sign(residual[j]) if out else anchor[j])
 
 
-@njit(**JIT)
+@inner
 def _grow(residual, erased, rows, kept, cut):
     """Whether clearly more rows fit to ``cut`` than were used."""
     fitting = 0
@@ -132,10 +113,10 @@ def _grow(residual, erased, rows, kept, cut):
     return fitting > kept + kept // 50
 
 
-@njit(**JIT)
+@inner
 def _bimodal(residual, erased, rows, cut, detectable, scratch):
     """Whether a detected floor is below what is detectable, and far below the typical alteration if there is any."""
-    count = 0
+    count = np.int64(0)
     for j in range(rows):
         if not erased[j] and abs(residual[j]) > cut:
             scratch[count] = abs(residual[j])
@@ -143,7 +124,7 @@ def _bimodal(residual, erased, rows, cut, detectable, scratch):
     return cut <= detectable and (count == 0 or cut <= BIMODAL * kth_smallest(scratch, count, count // 2))
 
 
-@njit(**JIT)
+@inner
 def _prove(residual, erased, rows, cut, first, anchored, with_dual, left_out, anchor, target, dual):
     """PROVEN if the dual is feasible and agrees in sign; else ACTIVE, with S and targets for another try."""
     wrong, beyond, idle = False, False, False
@@ -177,38 +158,10 @@ def _prove(residual, erased, rows, cut, first, anchored, with_dual, left_out, an
     return ACTIVE
 
 
-@njit(**JIT)
+@inner
 def _all_vouched(left_out, free, rows):
     """Whether the rows used vouch for one another; then they also vouch for any other row that fits."""
     vouched = True
     for j in range(rows):
         vouched &= left_out[j] or abs(free[j]) > VOUCHED
     return vouched
-
-
-@njit(**JIT)
-def find_zeros(residual, erased, rows, rank, floor, detectable, left_out, state):
-    """Leave out all but the zeros: the residuals below the widest gap, if they are more than the rank."""
-    for i in range(residual.shape[0]):
-        if state[i] != ACTIVE:
-            continue
-        present = np.empty(rows)
-        count = 0
-        for j in range(rows):
-            if not erased[i, j]:
-                present[count] = abs(residual[i, j])
-                count += 1
-        ordered = np.sort(present[:count])
-        zeros, widest = 0, 1e3
-        for j in range(rank, count - 1):
-            limit = 30.0 * floor[i]
-            if detectable[i] > 0.0 and j - rank >= 5 + rank // 20:  # fewer could lie this low by chance
-                limit = max(limit, min(BIMODAL * ordered[(j + 1 + count) // 2], detectable[i]))
-            gap = ordered[j + 1] / max(ordered[j], floor[i])
-            if ordered[j] <= limit and gap > widest:
-                zeros, widest = j + 1, gap
-        if zeros <= rank:
-            state[i] = OPEN
-            continue
-        for j in range(rows):
-            left_out[i, j] = erased[i, j] or abs(residual[i, j]) > ordered[zeros - 1]

@@ -10,12 +10,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import get_cython_function_address
 
-JIT = {"cache": True, "nogil": True, "error_model": "numpy"}
-"""How per-column kernels are compiled: cached on disk, without the interpreter lock, IEEE division."""
-
+from netpurify.lad.compiled import inner
 
 SMALLEST_DIAGONAL = 1e-6
 """Below this a factorisation of something singular has passed by rounding alone."""
@@ -33,52 +31,114 @@ _dpotri = _bind("dpotri", 5, "lapack")
 _dgetrf = _bind("dgetrf", 6, "lapack")
 _dgetri = _bind("dgetri", 7, "lapack")
 _dsyrk = _bind("dsyrk", 10, "blas")
+_dgemv = _bind("dgemv", 11, "blas")
+
+_LOWER, _NO_TRANSPOSE, _TRANSPOSE = 76, 78, 84
+"""The letters L, N and T."""
 
 
-@njit(**JIT)
+@inner
+def _letter(code):
+    """A letter as LAPACK wants it: by its address."""
+    letter = np.empty(1, np.uint8)
+    letter[0] = code
+    return letter
+
+
+@inner
+def _whole(value):
+    """A whole number as LAPACK wants it: by its address."""
+    number = np.empty(1, np.int32)
+    number[0] = value
+    return number
+
+
+@inner
+def _real(value):
+    """A real number as LAPACK wants it: by its address."""
+    number = np.empty(1, np.float64)
+    number[0] = value
+    return number
+
+
+@inner
 def cholesky(matrix):
     """Overwrite the upper triangle of a symmetric [n, n] array by R with R'R = matrix.
 
     True when the matrix, whose eigenvalues are at most 1, is safely positive definite.
     """
-    uplo, n, info = np.full(1, 76, np.uint8), np.full(1, matrix.shape[0], np.int32), np.zeros(1, np.int32)
-    _dpotrf(uplo.ctypes, n.ctypes, matrix.ctypes, n.ctypes, info.ctypes)
-    return info[0] == 0 and np.diag(matrix).min() > SMALLEST_DIAGONAL
+    n, info = _whole(matrix.shape[0]), _whole(0)
+    _dpotrf(_letter(_LOWER).ctypes, n.ctypes, matrix.ctypes, n.ctypes, info.ctypes)
+    good = info[0] == 0
+    for i in range(matrix.shape[0]):
+        good &= matrix[i, i] > SMALLEST_DIAGONAL
+    return good
 
 
-@njit(**JIT)
+@inner
 def cholesky_solve(factor, rhs):
     """Overwrite each row of ``rhs`` [m, n] by the solution for that row, given ``cholesky``'s factor."""
-    uplo, n, info = np.full(1, 76, np.uint8), np.full(1, factor.shape[0], np.int32), np.zeros(1, np.int32)
-    m = np.full(1, rhs.shape[0], np.int32)
-    _dpotrs(uplo.ctypes, n.ctypes, m.ctypes, factor.ctypes, n.ctypes, rhs.ctypes, n.ctypes, info.ctypes)
+    n, info = _whole(factor.shape[0]), _whole(0)
+    _dpotrs(
+        _letter(_LOWER).ctypes, n.ctypes, _whole(rhs.shape[0]).ctypes, factor.ctypes, n.ctypes, rhs.ctypes, n.ctypes,
+        info.ctypes,
+    )  # fmt: skip
 
 
-@njit(**JIT)
+@inner
 def cholesky_inverse_trace(factor):
     """Trace of the inverse, given ``cholesky``'s factor, which is overwritten."""
-    uplo, n, info = np.full(1, 76, np.uint8), np.full(1, factor.shape[0], np.int32), np.zeros(1, np.int32)
-    _dpotri(uplo.ctypes, n.ctypes, factor.ctypes, n.ctypes, info.ctypes)
-    return np.trace(factor)
+    n, info = _whole(factor.shape[0]), _whole(0)
+    _dpotri(_letter(_LOWER).ctypes, n.ctypes, factor.ctypes, n.ctypes, info.ctypes)
+    trace = 0.0
+    for i in range(factor.shape[0]):
+        trace += factor[i, i]
+    return trace
 
 
-@njit(**JIT)
-def gram(rows, out, alpha, beta, inner):
-    """Upper triangle of out = alpha * G + beta * out, with G = rows' rows (``inner``) or rows rows'.
-
-    ``rows`` is [m, q], C-ordered; ``out`` is [q, q] or [m, m].
-    """
-    uplo = np.full(1, 76, np.uint8)
-    trans = np.full(1, 78 if inner else 84, np.uint8)
-    n, k = np.full(1, out.shape[0], np.int32), np.full(1, rows.shape[0] if inner else rows.shape[1], np.int32)
-    lda = np.full(1, rows.shape[1], np.int32)
-    a, b = np.full(1, alpha), np.full(1, beta)
+@inner
+def _rank_k_update(transpose, depth, rows, out, alpha, beta):
+    n, width = _whole(out.shape[0]), _whole(rows.shape[1])
     _dsyrk(
-        uplo.ctypes, trans.ctypes, n.ctypes, k.ctypes, a.ctypes, rows.ctypes, lda.ctypes, b.ctypes, out.ctypes, n.ctypes
-    )
+        _letter(_LOWER).ctypes, transpose.ctypes, n.ctypes, depth.ctypes, _real(alpha).ctypes, rows.ctypes,
+        width.ctypes, _real(beta).ctypes, out.ctypes, n.ctypes,
+    )  # fmt: skip
 
 
-@njit(**JIT)
+@inner
+def gram_of_columns(rows, count, out, alpha, beta):
+    """Upper triangle of out [q, q] = alpha R'R + beta out, R being the first ``count`` rows of a C-ordered [m, q]."""
+    _rank_k_update(_letter(_NO_TRANSPOSE), _whole(count), rows, out, alpha, beta)
+
+
+@inner
+def gram_of_rows(rows, out, alpha, beta):
+    """Upper triangle of out [m, m] = alpha RR' + beta out, for C-ordered rows R [m, q]."""
+    _rank_k_update(_letter(_TRANSPOSE), _whole(rows.shape[1]), rows, out, alpha, beta)
+
+
+@inner
+def _matrix_times_vector(transpose, matrix, vector, out):
+    rows, columns, one = _whole(matrix.shape[0]), _whole(matrix.shape[1]), _whole(1)
+    _dgemv(
+        transpose.ctypes, columns.ctypes, rows.ctypes, _real(1.0).ctypes, matrix.ctypes, columns.ctypes,
+        vector.ctypes, one.ctypes, _real(0.0).ctypes, out.ctypes, one.ctypes,
+    )  # fmt: skip
+
+
+@inner
+def multiply(matrix, vector, out):
+    """Overwrite ``out`` by matrix @ vector, for a C-ordered matrix."""
+    _matrix_times_vector(_letter(_TRANSPOSE), matrix, vector, out)
+
+
+@inner
+def multiply_transposed(matrix, vector, out):
+    """Overwrite ``out`` by matrix' @ vector, for a C-ordered matrix."""
+    _matrix_times_vector(_letter(_NO_TRANSPOSE), matrix, vector, out)
+
+
+@inner
 def invert_chosen_rows(columns, names, weight):
     """Choose n independent rows of a tall matrix by LU with row pivoting and invert them.
 
@@ -92,7 +152,7 @@ def invert_chosen_rows(columns, names, weight):
         False when the rows have no n independent ones to working precision.
     """
     n, m = columns.shape
-    rows, cols, info = np.full(1, m, np.int32), np.full(1, n, np.int32), np.zeros(1, np.int32)
+    rows, cols, info = _whole(m), _whole(n), _whole(0)
     pivots = np.empty(n, np.int32)
     _dgetrf(rows.ctypes, cols.ctypes, columns.ctypes, rows.ctypes, pivots.ctypes, info.ctypes)
     if info[0] != 0:
@@ -108,6 +168,7 @@ def invert_chosen_rows(columns, names, weight):
         weight[a], weight[b] = weight[b], weight[a]
         pivots[a] = a + 1  # the rows stay where the pivoting put them
     work = np.empty(64 * n)
-    size = np.full(1, work.shape[0], np.int32)
-    _dgetri(cols.ctypes, columns.ctypes, rows.ctypes, pivots.ctypes, work.ctypes, size.ctypes, info.ctypes)
+    _dgetri(
+        cols.ctypes, columns.ctypes, rows.ctypes, pivots.ctypes, work.ctypes, _whole(work.shape[0]).ctypes, info.ctypes
+    )
     return info[0] == 0

@@ -1,11 +1,9 @@
 """Order statistics for compiled code."""
 
-from numba import njit
-
-from netpurify.lad.lapack import JIT
+from netpurify.lad.compiled import inner
 
 
-@njit(**JIT)
+@inner
 def kth_smallest(values, count, k):
     """The k-th smallest (from 0) of values[:count], which are reordered."""
     low, high = 0, count - 1
@@ -30,7 +28,7 @@ def kth_smallest(values, count, k):
     return values[k]
 
 
-@njit(**JIT)
+@inner
 def median_of_sample(values, count):
     """Median of some 256 or more of values[:count], which are reordered: enough for a scale."""
     stride = count // 512 + 1

@@ -4,15 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
 from netpurify.lad.identify import Estimate, iterate, schedule
 from netpurify.lad.judge import OPEN, PROVEN
-from netpurify.lad.lapack import JIT
-from netpurify.lad.order import kth_smallest
 from netpurify.lad.polish import Polish, polish, settle, suspect
 from netpurify.lad.product import product
 from netpurify.lad.proof import certify, demote_unvouched
@@ -185,8 +182,7 @@ def _least_squares(
     columns[:count, :rows] = data[:, design.place]
     erased = np.isnan(columns)
     columns[erased] = 0.0
-    typical = np.zeros(width)
-    _pull_in(columns, design.row_norms, float(np.median(design.row_norms)) if rows else 0.0, clip, typical)
+    typical = _pull_in(columns, design.row_norms, clip=clip)
     coordinates = design.coordinates(columns)
     residual = columns - design.fitted(coordinates)
     largest = np.abs(columns).max(axis=1)
@@ -211,10 +207,11 @@ def _widen(design: Design, start: NDArray[np.float64], work: Polish, chosen: NDA
 def _walk(design: Design, work: Polish, guess: NDArray[np.float64], left: NDArray[np.intp]) -> int:
     """Finish the columns that are left by pivoting; returns the number of pivots."""
     pivots = 0
-    for i in left:
+    order = np.argsort(np.abs(guess[left, : design.live.size]), axis=1, kind="stable")
+    for i, rows in zip(left, order, strict=True):
         pivots += int(
             walk(
-                design.compact, work.data[i], guess[i], work.erased[i], 20 * design.rank + 1000,
+                design.compact, work.data[i], guess[i], rows, work.erased[i], 20 * design.rank + 1000,
                 work.coordinates[i], work.dual[i],
             )
         )  # fmt: skip
@@ -257,25 +254,21 @@ def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArra
     return coefficients
 
 
-@njit(**JIT)
-def _pull_in(columns, norms, usual_norm, clip, typical):
-    """Clip wild entries, in proportion to their row's size; ``typical`` receives the usual size of each column."""
+def _pull_in(columns: NDArray[np.float64], norms: NDArray[np.float64], *, clip: bool) -> NDArray[np.float64]:
+    """Clip wild entries in place, in proportion to their row's size; returns the usual size of each column."""
     rows = norms.size
+    if not rows:
+        return np.zeros(columns.shape[0])
     jump = int(0.6180339887498949 * rows) | 1  # visits the rows irregularly, so that no pattern of theirs can fool it
-    scratch = np.empty(rows)
-    for i in range(columns.shape[0]):
-        count, seen, j = 0, 0, 0
-        while seen < rows and count < _SAMPLE:
-            if columns[i, j] != 0.0:
-                scratch[count] = abs(columns[i, j]) / norms[j]
-                count += 1
-            seen += 1
-            j = (j + jump) % rows
-        if count == 0:
-            continue
-        typical[i] = kth_smallest(scratch, count, count // 2)
-        bound = _CLIP * typical[i]
-        typical[i] *= usual_norm
-        if clip:
-            for j in range(rows):
-                columns[i, j] = min(max(columns[i, j], -bound * norms[j]), bound * norms[j])
+    visited = np.arange(rows) * jump % rows
+    sizes = np.abs(columns[:, visited]) / norms[visited]
+    counted = sizes > 0.0
+    counted &= np.cumsum(counted, axis=1) <= _SAMPLE
+    sizes[~counted] = np.inf
+    middle = counted.sum(axis=1)[:, None] // 2
+    typical = np.take_along_axis(np.sort(sizes, axis=1), middle, axis=1)
+    typical[~counted.any(axis=1)] = 0.0
+    if clip:
+        bound = _CLIP * typical * norms
+        np.clip(columns[:, :rows], -bound, bound, out=columns[:, :rows])
+    return typical[:, 0] * float(np.median(norms))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from netpurify.lad import judge
 from netpurify.lad.design import Design
-from netpurify.lad.identify import Estimate
+from netpurify.lad.identify import THRESHOLD, Estimate
 from netpurify.lad.judge import ACTIVE, OPEN, PROVEN
 from netpurify.lad.limits import tolerance
 from netpurify.lad.restricted import Restricted, solve_restricted
@@ -114,14 +114,33 @@ class Polish:
 
 def suspect(panel: Polish, design: Design, estimate: Estimate, *, anchored: bool) -> None:
     """Begin anew for the columns not yet proven: leave out what ``estimate`` takes for outliers."""
+    rows, rank = design.live.size, design.rank
+    begun = panel.state != PROVEN
+    erased, sparse = panel.erased[begun], estimate.sparse[begun]
+    anchor = np.where(erased, 0.0, estimate.dual[begun] / THRESHOLD) if anchored else np.zeros(erased.shape)
+    left_out = erased | (sparse != 0.0)
+    target = np.where(left_out & ~erased, np.sign(sparse), anchor)
+    kept = rows - left_out[:, :rows].sum(axis=1)
     # With half the outliers that can be tolerated a column is hard: worth more identification before a factorisation,
     # unless that is a small one.
-    rows, rank = design.live.size, design.rank
     hard = np.inf if anchored else max(0.5 * tolerance(rows, rank) * rows, 0.5 * rank)
-    judge.suspect(
-        hard, estimate.residual, estimate.sparse, estimate.dual, anchored, rows, rank,
-        panel.erased, panel.left_out, panel.anchor, panel.target, panel.spread, panel.fits, panel.state,
-    )  # fmt: skip
+    least, most = judge.kept_rows(rank)
+    # Too few rows for a fit, or more than it needs: keep those of the smallest estimated residuals instead.
+    wanted = np.where(kept < 1.1 * rank, least, np.where(np.minimum(kept, rows - kept) > 4 * rank, most, 0))
+    wanted[rows - kept > hard] = 0
+    sizes = np.where(erased, np.inf, np.abs(estimate.residual[begun]))[:, :rows]
+    for number in (least, most):
+        chosen = np.flatnonzero(wanted == number)
+        if chosen.size and number <= rows:
+            cut = np.partition(sizes[chosen], number - 1, axis=1)[:, number - 1 : number]
+            left_out[chosen, :rows] = erased[chosen, :rows] | (sizes[chosen] > cut)
+        elif chosen.size:
+            left_out[chosen] = erased[chosen]
+        estimated = np.where(left_out[chosen], np.sign(estimate.residual[begun][chosen]), anchor[chosen])
+        target[chosen] = np.where(erased[chosen], 0.0, estimated)
+    panel.anchor[begun], panel.target[begun], panel.left_out[begun] = anchor, target, left_out
+    panel.spread[begun], panel.fits[begun] = np.inf, False
+    panel.state[begun] = np.where(rows - kept > hard, OPEN, ACTIVE)
 
 
 def polish(panel: Polish, design: Design, *, anchored: bool) -> None:
@@ -178,16 +197,37 @@ def settle(panel: Polish, design: Design, chosen: NDArray[np.intp]) -> None:
     """
     part = panel.take(chosen, design.width(chosen.size))
     part.state[: chosen.size] = ACTIVE
-    residual = part.data - design.fitted(part.coordinates)
-    judge.find_zeros(
-        residual, part.erased, design.live.size, design.rank, part.floor, part.detectable, part.left_out, part.state
-    )
+    _leave_out_all_but_zeros(part, design)
     coordinates = part.solve(design, anchored=False, with_dual=False).coordinates
     residual = part.data - design.fitted(coordinates)
     kept = np.where(part.left_out, 0.0, np.abs(residual))[:, : design.live.size].max(axis=1, initial=0.0)
     for i in np.flatnonzero(part.state == ACTIVE):
         panel.coordinates[chosen[i]] = coordinates[i]
         panel.floor[chosen[i]] = max(part.floor[i], 2.0 * kept[i])
+
+
+def _leave_out_all_but_zeros(part: Polish, design: Design) -> None:
+    """Leave out all but the residuals below the widest gap, if these are more than the rank; else leave open."""
+    rows, rank = design.live.size, design.rank
+    if rows < rank + 2:
+        part.state[part.state == ACTIVE] = OPEN
+        return
+    residual = np.abs(part.data - design.fitted(part.coordinates))[:, :rows]
+    erased, floor = part.erased[:, :rows], part.floor[:, None]
+    ordered = np.sort(np.where(erased, np.inf, residual), axis=1)
+    present = rows - erased.sum(axis=1, keepdims=True)
+    place = np.arange(rank, rows - 1)
+    # So many beyond the rank do not lie below a detected floor by chance.
+    enough = (part.detectable[:, None] > 0.0) & (place - rank >= 5 + rank // 20)
+    typical = np.take_along_axis(ordered, np.minimum((place + 1 + present) // 2, rows - 1), axis=1)
+    detected = np.minimum(judge.BIMODAL * typical, part.detectable[:, None])
+    limit = np.where(enough, np.maximum(30.0 * floor, detected), 30.0 * floor)
+    below, above = ordered[:, rank : rank + place.size], ordered[:, rank + 1 : rank + 1 + place.size]
+    gap = np.full(below.shape, 1e3)
+    np.divide(above, np.maximum(below, floor), out=gap, where=(below <= limit) & (place < present - 1))
+    part.state[(part.state == ACTIVE) & ~(gap.max(axis=1) > 1e3)] = OPEN
+    largest = np.take_along_axis(below, gap.argmax(axis=1)[:, None], axis=1)
+    part.left_out[:, :rows] = erased | (residual > largest)
 
 
 def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) -> None:
@@ -198,7 +238,8 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
     moved = design.fitted(solved.pull) if with_dual else np.zeros_like(panel.data)
     free = solved.start - design.fitted(solved.loose) if with_dual else moved
     judge.judge(
-        panel.data, design.fitted(solved.coordinates), moved, free, design.even, design.live.size, design.rank, anchored,
-        with_dual, panel.erased, panel.fits, panel.spread, panel.residual, panel.left_out, panel.anchor, panel.target,
-        panel.dual, panel.floor, panel.detectable, panel.vouched, panel.state,
+        panel.data, design.fitted(solved.coordinates), moved, free, design.even, design.live.size, design.rank,
+        *judge.kept_rows(design.rank), anchored, with_dual, panel.erased, panel.fits, panel.spread, panel.residual,
+        panel.left_out, panel.anchor, panel.target, panel.dual, panel.floor, panel.detectable, panel.vouched,
+        panel.state,
     )  # fmt: skip

@@ -13,17 +13,16 @@ registers. ``benchmarks/product.py`` compares the speed with that of BLAS.
 from typing import TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from netpurify.lad.lapack import JIT
+from netpurify.lad.compiled import kernel
 
 _TILE = 4
 """Rows of each factor that are worked on together."""
 _DEPTH = 64
 """Rows of the right factor that stay in the cache while all rows of the left factor pass over them."""
 
-Real = TypeVar("Real", np.float32, np.float64)
+Real = TypeVar("Real", bound=np.floating)
 
 
 def product(left: NDArray[Real], right: NDArray[Real]) -> NDArray[Real]:
@@ -41,7 +40,7 @@ def product(left: NDArray[Real], right: NDArray[Real]) -> NDArray[Real]:
     return out[:count]
 
 
-@njit(**JIT)
+@kernel
 def _multiply(left, right, out):
     """Add ``left`` times ``right`` to ``out``; without fast-math flags the compiler keeps the order of additions."""
     for low in range(0, left.shape[1], _DEPTH):

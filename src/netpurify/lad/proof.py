@@ -4,11 +4,11 @@ See ``certificate`` for what is proven and why.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from netpurify.lad.compiled import inner, kernel
 from netpurify.lad.design import Design
-from netpurify.lad.lapack import JIT, cholesky, cholesky_inverse_trace, cholesky_solve, gram
+from netpurify.lad.lapack import cholesky, cholesky_inverse_trace, cholesky_solve, gram_of_columns
 from netpurify.lad.status import Status
 
 _INFEASIBLE = 1e-9
@@ -101,7 +101,7 @@ def demote_unvouched(
     facts["surplus"][doubtful[~good]] = 0
 
 
-@njit(**JIT)
+@kernel
 def _certify(
     data, fitted, residual, erased, dual, projected, floor, sizes, classes, class_count, rank, integral, accuracy,
     status, objective, lower_bound, gap, infeasibility, zeros, surplus, typical,
@@ -166,13 +166,13 @@ def _certify(
             status[i] = _RECOVERED if surplus[i] > 0 else _OPTIMAL
 
 
-@njit(**JIT)
+@inner
 def _notices(size, typical, floor):
     """Whether a row would notice that a typical alteration of the largest row was taken for truth."""
     return size * typical >= 10.0 * floor
 
 
-@njit(**JIT)
+@inner
 def _on_a_grid(values):
     """Whether all values that are not NaN are small whole multiples of the smallest of them."""
     unit = np.inf
@@ -186,7 +186,7 @@ def _on_a_grid(values):
     return True
 
 
-@njit(**JIT)
+@inner
 def _accidents(altered, floor, rows, whole):
     """How many zeros beyond the rank may be accidents, given the sizes of the other residuals in ascending order.
 
@@ -205,7 +205,7 @@ def _accidents(altered, floor, rows, whole):
     return ties + int(_CHANCE * rows * floor / altered[altered.size // 2])
 
 
-@njit(**JIT)
+@kernel
 def _vouch(basis, classes, sizes, residual, floor, typical, irregular, good):
     """Whether each row that fits would be missed by the others, one row for each class of multiples."""
     rows, rank = basis.shape
@@ -236,9 +236,9 @@ def _vouch(basis, classes, sizes, residual, floor, typical, irregular, good):
                 rest[others] = basis[j]
                 others += 1
             square[:] = np.eye(rank)
-            gram(rest[:others], square, -1.0, 1.0, True)
+            gram_of_columns(rest, others, square, -1.0, 1.0)
         else:
-            gram(fits, square, 1.0, 0.0, True)
+            gram_of_columns(picked, count, square, 1.0, 0.0)
         if not cholesky(square):
             continue
         pull = np.zeros((1, rank))
@@ -251,7 +251,7 @@ def _vouch(basis, classes, sizes, residual, floor, typical, irregular, good):
             good[i] &= abs(irregular[index[a]] - free[a]) > _VOUCHED
 
 
-@njit(**JIT)
+@kernel
 def strictly_inside(basis, dual, proven, unique, stability):
     """Uniqueness and stability from the rows whose dual lies strictly inside the box."""
     rows, rank = basis.shape
@@ -269,7 +269,7 @@ def strictly_inside(basis, dual, proven, unique, stability):
         if rank == 0:
             unique[i], stability[i] = True, 0.0
             continue
-        gram(weighted[:count], square, 1.0, 0.0, True)
+        gram_of_columns(weighted, count, square, 1.0, 0.0)
         if not cholesky(square):
             continue
         # trace(G^-1) >= 1 / smin^2: a bound that needs no eigenvalues, at most sqrt(rank) too cautious.

@@ -7,12 +7,12 @@ Q_F'Q_F = I - Q_S'Q_S, whichever is cheaper; one Cholesky factorisation per colu
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from netpurify.lad.compiled import kernel
 from netpurify.lad.design import Design
 from netpurify.lad.judge import ACTIVE, OPEN
-from netpurify.lad.lapack import JIT, cholesky, cholesky_solve, gram
+from netpurify.lad.lapack import cholesky, cholesky_solve, gram_of_columns, gram_of_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def solve_restricted(
     _solve_large(left_out, large, basis, rank, rows, coordinates, pull, loose, state)
     if not small.any():
         return Restricted(coordinates, pull, loose, start)
-    outliers, forces, ties = np.zeros((3, *data.shape))
+    outliers, forces, ties = np.zeros_like(data), np.zeros_like(data), np.zeros_like(data)
     _solve_small(
         data, wanted, orthogonal, with_dual, left_out, small, basis, block, rank, rows,
         outliers, forces, ties, state,
@@ -84,7 +84,7 @@ def solve_restricted(
     return Restricted(coordinates, pull, loose, start)
 
 
-@njit(**JIT)
+@kernel
 def _solve_small(
     data, wanted, orthogonal, all_three, left_out, chosen, basis, block, rank, rows, outliers, forces, ties, state
 ):
@@ -108,26 +108,29 @@ def _solve_small(
         else:
             picked = np.empty((count, rank))
             for a in range(count):
-                picked[a] = basis[index[a], :rank]
-                factor[a, :] = 0.0
-                factor[a, a] = 1.0
-            gram(picked, factor, -1.0, 1.0, False)
+                for c in range(rank):
+                    picked[a, c] = basis[index[a], c]
+                for b in range(count):
+                    factor[a, b] = 1.0 if a == b else 0.0
+            gram_of_rows(picked, factor, -1.0, 1.0)
         if not cholesky(factor):
             state[i] = OPEN
             continue
-        right = np.empty((3, count))
+        right = np.empty((3 if all_three else 1, count))
         for a in range(count):
             right[0, a] = data[i, index[a]]
-            right[1, a] = wanted[i, index[a]]
-            right[2, a] = orthogonal[index[a]]
-        cholesky_solve(factor, right if all_three else right[:1])
+            if all_three:
+                right[1, a] = wanted[i, index[a]]
+                right[2, a] = orthogonal[index[a]]
+        cholesky_solve(factor, right)
         for a in range(count):
             outliers[i, index[a]] = right[0, a]
-            forces[i, index[a]] = right[1, a]
-            ties[i, index[a]] = -right[2, a]
+            if all_three:
+                forces[i, index[a]] = right[1, a]
+                ties[i, index[a]] = -right[2, a]
 
 
-@njit(**JIT)
+@kernel
 def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, loose, state):
     """Solve with Q_F'Q_F, built from the fewer of the rows in F and in S."""
     for i in range(left_out.shape[0]):
@@ -138,20 +141,23 @@ def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, loose, 
             count += left_out[i, j]
         from_left_out = count <= rows - count
         picked = np.empty((min(count, rows - count), rank))
-        a = 0
+        taken = np.int64(0)
         for j in range(rows):
             if left_out[i, j] == from_left_out:
-                picked[a] = basis[j, :rank]
-                a += 1
-        factor = np.zeros((rank, rank))
-        if from_left_out:
-            for a in range(rank):
-                factor[a, a] = 1.0
-        gram(picked, factor, -1.0 if from_left_out else 1.0, 1.0, True)
+                for c in range(rank):
+                    picked[taken, c] = basis[j, c]
+                taken += 1
+        factor = np.empty((rank, rank))
+        for a in range(rank):
+            for c in range(rank):
+                factor[a, c] = 1.0 if from_left_out and a == c else 0.0
+        gram_of_columns(picked, taken, factor, -1.0 if from_left_out else 1.0, 1.0)
         if not cholesky(factor):
             state[i] = OPEN
             continue
         right = np.empty((3, rank))
-        right[0], right[1], right[2] = coordinates[i, :rank], pull[i, :rank], loose[i, :rank]
+        for c in range(rank):
+            right[0, c], right[1, c], right[2, c] = coordinates[i, c], pull[i, c], loose[i, c]
         cholesky_solve(factor, right)
-        coordinates[i, :rank], pull[i, :rank], loose[i, :rank] = right[0], right[1], right[2]
+        for c in range(rank):
+            coordinates[i, c], pull[i, c], loose[i, c] = right[0, c], right[1, c], right[2, c]

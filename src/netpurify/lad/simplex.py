@@ -12,9 +12,9 @@ Reference: Barrodale and Roberts, An improved algorithm for discrete l1 linear a
 """
 
 import numpy as np
-from numba import njit
 
-from netpurify.lad.lapack import JIT, invert_chosen_rows
+from netpurify.lad.compiled import inner, kernel
+from netpurify.lad.lapack import invert_chosen_rows, multiply, multiply_transposed
 
 _PERTURBATION = 1e-8
 _TOLERANCE = 1e-9
@@ -24,14 +24,15 @@ _PATIENCE = 5
 """Pivots in a row that lead nowhere before ties are broken by a perturbation."""
 
 
-@njit(**JIT)
-def walk(basis, data, guess, erased, most_pivots, coordinates, dual):
+@kernel
+def walk(basis, data, guess, order, erased, most_pivots, coordinates, dual):
     """Minimise |data - Q x|_1 for one column over its rows that are not erased.
 
     Args:
         basis: Q, [rows, rank].
         data: The column, [>= rows].
         guess: An estimate of the residual, for the first vertex.
+        order: The rows by the size of ``guess``, ascending.
         erased: Rows to ignore.
         most_pivots: Where to stop unproven.
         coordinates: Receives x.
@@ -43,47 +44,49 @@ def walk(basis, data, guess, erased, most_pivots, coordinates, dual):
     rows, rank = basis.shape
     vertex = np.empty(rank, np.int64)
     inverse = np.empty((rank, rank))
-    if not _first_vertex(basis, guess, erased, vertex, inverse):
+    if not _first_vertex(basis, guess, order, erased, vertex, inverse):
         return 0
     scale = 0.0
     for j in range(rows):
         scale += abs(guess[j])
     scale = scale / rows
-    sign = np.zeros(rows)
+    sign = np.empty(rows)
+    for j in range(rows):
+        sign[j] = 0.0
     tiny = 1e-12 * scale
     pivots, stalled = _descend(basis, data, erased, 0.0, tiny, most_pivots, vertex, inverse, sign, coordinates, dual)
     if stalled:
-        jittered = data[:rows] + _PERTURBATION * scale * _jitter(rows)
+        jittered = np.empty(rows)
+        _jitter(jittered)
+        for j in range(rows):
+            jittered[j] = data[j] + _PERTURBATION * scale * jittered[j]
         more, _ = _descend(basis, jittered, erased, 0.0, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
         last, _ = _descend(basis, data, erased, tiny, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
         pivots += more + last
     return pivots
 
 
-@njit(**JIT)
-def _jitter(rows):
-    """Numbers of size 1 to 2 and mixed signs: a fixed sequence (splitmix64), so that paths are repeatable."""
-    values = np.empty(rows)
+@inner
+def _jitter(values):
+    """Fill with numbers of size 1 to 2 and mixed signs: a fixed sequence (splitmix64), so that paths are repeatable."""
     state = np.uint64(0)
-    for j in range(rows):
+    for j in range(values.size):
         state += np.uint64(0x9E3779B97F4A7C15)
         mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         unit = np.float64((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
         values[j] = 1.0 + unit if unit > 0.5 else -1.0 - unit
-    return values
 
 
-@njit(**JIT)
-def _first_vertex(basis, guess, erased, vertex, inverse):
+@inner
+def _first_vertex(basis, guess, order, erased, vertex, inverse):
     """Choose independent rows of small residual: LU with row pivoting on rows weighted by 1 / |residual|."""
     rows, rank = basis.shape
-    order = np.argsort(np.abs(guess[:rows]))
     candidates = np.empty(rows, np.int64)
     count = 0
-    for j in order:
-        if not erased[j]:
-            candidates[count] = j
+    for a in range(rows):
+        if not erased[order[a]]:
+            candidates[count] = order[a]
             count += 1
     if count < rank:
         return False
@@ -100,7 +103,9 @@ def _first_vertex(basis, guess, erased, vertex, inverse):
             weight[a] = floor / (abs(guess[candidates[a]]) + floor) if attempt < 2 else 1.0
             for c in range(rank):
                 weighted[c, a] = weight[a] * basis[candidates[a], c]
-        picked = candidates[:tried].copy()
+        picked = np.empty(tried, np.int64)
+        for a in range(tried):
+            picked[a] = candidates[a]
         if invert_chosen_rows(weighted, picked, weight):
             for a in range(rank):
                 vertex[a] = picked[a]
@@ -110,20 +115,23 @@ def _first_vertex(basis, guess, erased, vertex, inverse):
     return False
 
 
-@njit(**JIT)
-def _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope):
-    """Recompute x, r, signs and duals of the vertex from the inverse, with one step of refinement each."""
+@inner
+def _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths):
+    """Recompute x, r, signs, duals and edge lengths from the inverse; x and the duals with one step of refinement."""
     rows, rank = q.shape
-    values = np.empty(rank)
-    for a in range(rank):
-        values[a] = data[vertex[a]]
-    x = values @ inverse
-    for a in range(rank):
-        values[a] = data[vertex[a]] - np.dot(q[vertex[a]], x)
-    x += values @ inverse
-    coordinates[:rank] = x
-    residual[:] = data[:rows] - q @ x
+    values, change = np.empty(rank), np.empty(rank)
+    for c in range(rank):
+        coordinates[c] = 0.0
+    for _ in range(2):
+        multiply(q, coordinates, residual)
+        for a in range(rank):
+            values[a] = data[vertex[a]] - residual[vertex[a]]
+        multiply_transposed(inverse, values, change)
+        for c in range(rank):
+            coordinates[c] += change[c]
+    multiply(q, coordinates, residual)
     for j in range(rows):
+        residual[j] = data[j] - residual[j]
         if erased[j]:
             residual[j] = 0.0
             sign[j] = 0.0
@@ -132,32 +140,38 @@ def _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, re
     for a in range(rank):
         residual[vertex[a]] = 0.0
         sign[vertex[a]] = 0.0
-    slope[:] = sign @ q
-    duals = inverse @ slope
     for j in range(rows):
         dual[j] = sign[j]
+    multiply_transposed(q, dual, slope)
+    for refinement in range(2):
+        if refinement:
+            multiply_transposed(q, dual, values)
+        else:
+            for c in range(rank):
+                values[c] = slope[c]
+        multiply(inverse, values, change)
+        for a in range(rank):
+            dual[vertex[a]] -= change[a]
     for a in range(rank):
-        dual[vertex[a]] = -duals[a]
-    leftover = dual[:rows] @ q
-    correction = inverse @ leftover
-    for a in range(rank):
-        dual[vertex[a]] -= correction[a]
+        duals[a] = dual[vertex[a]]
+        square = 0.0
+        for c in range(rank):
+            square += inverse[a, c] * inverse[a, c]
+        lengths[a] = np.sqrt(square)
 
 
-@njit(**JIT)
+@inner
 def _descend(q, data, erased, tiny, idle_step, most_pivots, vertex, inverse, sign, coordinates, dual):
     """Pivot from ``vertex`` to an optimal one; returns the number of pivots and whether ties stalled the walk."""
     rows, rank = q.shape
     residual, slope = np.empty(rows), np.empty(rank)
     kink, weight, row = np.empty(rows), np.empty(rows), np.empty(rows, np.int64)
     duals, lengths = np.empty(rank), np.empty(rank)
-    _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope)
-    for a in range(rank):
-        duals[a] = dual[vertex[a]]
-        lengths[a] = np.sqrt(np.dot(inverse[a], inverse[a]))
+    change, alpha = np.empty(rows), np.empty(rank)
+    _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
     fresh, idle = True, 0
     for pivot in range(most_pivots):
-        leaving, best = -1, 0.0
+        leaving, best = np.int64(-1), 0.0
         for a in range(rank):
             excess = abs(duals[a]) - 1.0
             if excess > _TOLERANCE and excess > best * lengths[a]:
@@ -165,15 +179,13 @@ def _descend(q, data, erased, tiny, idle_step, most_pivots, vertex, inverse, sig
         if leaving < 0 or pivot % _REFRESH == _REFRESH - 1:
             if leaving < 0 and fresh:
                 return pivot, False
-            _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope)
-            for a in range(rank):
-                duals[a] = dual[vertex[a]]
+            _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
             fresh = True
             continue
         # Raise the leaving row's residual in the direction of its dual; the others follow along the edge.
         way = 1.0 if duals[leaving] > 0.0 else -1.0
-        change = q @ inverse[leaving]
-        count = 0
+        multiply(q, inverse[leaving], change)
+        count = np.int64(0)
         for j in range(rows):
             if sign[j] == 0.0:
                 continue
@@ -194,28 +206,34 @@ def _descend(q, data, erased, tiny, idle_step, most_pivots, vertex, inverse, sig
         for c in range(count):
             j = row[c]
             if kink[c] < step and j != entering:
-                slope -= 2.0 * sign[j] * q[j]
+                for a in range(rank):
+                    slope[a] -= 2.0 * sign[j] * q[j, a]
                 sign[j] = -sign[j]
-        slope -= sign[entering] * q[entering]
-        slope += way * q[left]
+        for a in range(rank):
+            slope[a] += way * q[left, a] - sign[entering] * q[entering, a]
         sign[entering], sign[left] = 0.0, way
         residual[entering], residual[left] = 0.0, step * way
         vertex[leaving] = entering
-        _replace_row(inverse, leaving, q[entering], slope, duals, lengths)
+        multiply(inverse, q[entering], alpha)
+        _replace_row(inverse, leaving, alpha, slope, duals, lengths)
         fresh = False
         idle = idle + 1 if step <= idle_step else 0
         if idle > _PATIENCE:
             return pivot, True
-    _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope)
+    _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
     return most_pivots, False
 
 
-@njit(**JIT, fastmath={"reassoc", "contract"})
-def _replace_row(inverse, leaving, entering, slope, duals, lengths):
-    """Update the inverse when row ``leaving`` of Q_Z becomes ``entering``; duals and edge lengths in the same pass."""
+@inner(fastmath={"reassoc", "contract"})
+def _replace_row(inverse, leaving, alpha, slope, duals, lengths):
+    """Update the inverse when a row of Q_Z changes, given ``alpha``, the inverse times the new row.
+
+    The duals and the lengths of the edges are updated in the same pass.
+    """
     rank = inverse.shape[0]
-    alpha = inverse @ entering
-    edge = inverse[leaving] / alpha[leaving]
+    edge = np.empty(rank)
+    for c in range(rank):
+        edge[c] = inverse[leaving, c] / alpha[leaving]
     alpha[leaving] -= 1.0
     for a in range(rank):
         factor = alpha[a]
@@ -229,7 +247,7 @@ def _replace_row(inverse, leaving, entering, slope, duals, lengths):
         lengths[a] = np.sqrt(square)
 
 
-@njit(**JIT)
+@inner
 def _weighted_select(kink, weight, row, count, excess):
     """Position of the first kink, in ascending order, at which the weights passed reach ``excess``; reorders."""
     low, high = 0, count - 1
