@@ -79,3 +79,14 @@ def inflated(content: bytes, name: str, size: int) -> bytes:
     assert whole[entry : entry + 4] == b"PK\x01\x02"
     whole[entry + 20 : entry + 28] = size.to_bytes(4, "little") * 2
     return bytes(whole)
+
+
+def text(content: str) -> bytes:
+    """The step of a pickle that pushes a text."""
+    encoded = content.encode()
+    return b"X" + len(encoded).to_bytes(4, "little") + encoded
+
+
+def with_pickle(steps: bytes) -> bytes:
+    """The archive of ``WEIGHTS`` with another pickle."""
+    return repacked(PLAIN, {"data.pkl": b"\x80\x02" + steps + b"."})

@@ -144,8 +144,9 @@ def test_tensors_without_plain_values_are_refused_by_name(tmp_path, tensor, word
 
 
 PICKLES = {
-    "a million nested tuples as a key": (b"\x80\x02})" + b"\x85" * 1_000_000 + b"K\x01s.", "key of a dictionary"),
-    "a million nested tuples": (b"\x80\x02)" + b"\x85" * 1_000_000 + b".", "got tuple"),
+    "nested tuples as a key": (b"\x80\x02})" + b"\x85" * 200_000 + b"K\x01s.", "key of a dictionary"),
+    "nested tuples": (b"\x80\x02)" + b"\x85" * 200_000 + b".", "got tuple"),
+    "three million nested tuples": (b"\x80\x02)" + b"\x85" * 3_000_000 + b".", "more than 250000 tuples"),
     "a state for a function": (b"\x80\x02ccollections\nOrderedDict\n}b.", "a function is given a state"),
     "memo of four billion": (b"\x80\x02}r\xff\xff\xff\xff.", "holds no tensor"),
     "text of four billion": (b"\x80\x02X\xff\xff\xff\xffabc.", "damaged"),

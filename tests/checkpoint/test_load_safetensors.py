@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from netpurify.checkpoint import load_metadata, load_weights, save_weights
-from netpurify.errors import CheckpointError
+from netpurify.errors import CheckpointError, InputError
 
 
 def entry(start: int, stop: int, *, dtype: object = "F32", shape: object = None) -> dict:
@@ -45,6 +45,13 @@ REFUSED = {
     "no text": (forged(b"{\xff\xfe"), "header is damaged"),
     "nested too deep": (forged(DEEP), "header is damaged"),
     "a number of a million digits": (forged(b'{"a":' + b"9" * 10**6 + b"}"), "header is damaged"),
+    "UTF-16": (forged('{"a": 1}'.encode("utf-16")), "header is damaged"),
+    "half a letter": (forged({"\ud800": entry(0, 8)}), "header is damaged"),
+    "half a letter in metadata": (forged({"__metadata__": {"a": "\udfff"}, "a": entry(0, 8)}), "header is damaged"),
+    "space before the header": (forged(b" {}", room=0), "must be an object"),
+    "empty of any size": (forged({"a": entry(0, 0, shape=[0, 1 << 62, 1 << 62])}, room=0), "damaged or forged"),
+    "a million lists": (forged(b'{"a":[' + b"[]," * 1_000_000 + b"[]]}"), "more than 1000000; the file is forged"),
+    "a header longer than any": (forged(b"{" + b" " * (1 << 24)), "at most 16777216 bytes fits"),
     "metadata of numbers": (forged({"__metadata__": {"epoch": 1}, "a": entry(0, 8)}), "__metadata__ must map text"),
     "no tensor": (forged({}, room=0), "holds no tensor"),
 }
@@ -91,3 +98,17 @@ def test_the_content_decides_and_not_the_suffix(tmp_path):
 def test_shared_prefixes_are_taken_off(tmp_path):
     save_weights({"module.a": torch.ones(1), "module.module.b": torch.zeros(1)}, tmp_path / "some")
     assert sorted(load_weights(tmp_path / "some")) == ["a", "module.b"]
+
+
+def test_tensors_that_are_not_aligned_read_back(tmp_path):
+    header = {"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "b": entry(1, 9)}
+    (tmp_path / "some").write_bytes(forged(header, room=0) + b"\7" + torch.tensor([1.5, -2.5]).numpy().tobytes())
+    back = load_weights(tmp_path / "some")
+    assert (back["a"].tolist(), back["b"].tolist()) == ([7], [1.5, -2.5])
+    assert back["b"].data_ptr() % 4 == 0
+
+
+def test_a_header_that_could_not_be_read_back_is_not_written(tmp_path):
+    with pytest.raises(InputError, match="must fit into a header of 16777216 bytes"):
+        save_weights({"a": torch.ones(1)}, tmp_path / "some", metadata={"a": "a" * (1 << 24)})
+    assert not list(tmp_path.iterdir())

@@ -1,17 +1,22 @@
-"""What a torch pickle would build, found out without building it: nothing is imported, called or allocated.
+"""What a pickle of ``torch.save`` says: plain values, and tensors that have no memory yet.
 
-The unpickler here knows the few names that ``torch.save`` writes for weights and answers each with a record. Any other
-name is a function that the file wants Python to call, and is refused. Every tensor's shape and stride is held against
-its storage, because torch would otherwise take whatever memory a file asks for.
+The names that ``torch.save`` writes for weights are known here and answered with values of our own; any other name is
+a function that the file wants Python to call, and is refused. Every tensor's shape and stride is held against its
+storage. A tensor stands in its place from the start, empty, and is given its memory once the whole file was examined.
 """
 
 import math
-import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from pickle import UnpicklingError
+from typing import Any
 
 import torch
+from torch import Tensor
+
+from netpurify.checkpoint.mapping import is_addressable
+from netpurify.checkpoint.pickles import MOST_STEPS, Call, Machine, set_item
 
 STORAGES: dict[str, torch.dtype] = {
     "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16,
@@ -24,35 +29,22 @@ _UNUSUAL = {
     "_rebuild_sparse_tensor": "sparse", "_rebuild_qtensor": "quantised", "_rebuild_nested_tensor": "nested",
     "_rebuild_meta_tensor_no_storage": "meta",
 }  # fmt: skip
-_INERT = {("torch", "Size"), ("torch", "device"), ("_codecs", "encode"), ("torch.serialization", "_get_layout")}
 _DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
-_OPCODES = (
-    pickle.PROTO, pickle.STOP, pickle.REDUCE, pickle.BUILD, pickle.MARK, pickle.BINPERSID,
-    pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.EMPTY_TUPLE, pickle.EMPTY_LIST, pickle.APPEND,
-    pickle.APPENDS, pickle.SETITEM, pickle.SETITEMS, pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE,
-    pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG1, pickle.BINFLOAT, pickle.BINUNICODE,
-    pickle.SHORT_BINSTRING, pickle.BINPUT, pickle.LONG_BINPUT, pickle.BINGET, pickle.LONG_BINGET,
-    # torch reads none of the newer ones; they are here so that a function is refused by its name
-    pickle.STACK_GLOBAL, pickle.MEMOIZE, pickle.FRAME, pickle.SHORT_BINUNICODE,
-)  # fmt: skip
+_BITS = {"conj": torch._C._set_conj, "neg": torch._C._set_neg}
+"""What torch notes beside a tensor whose numbers are to be conjugated or negated when they are read."""
+_MOST_TENSORS = 1 << 18
+_CONTAINERS = 8
+"""Tuples and dictionaries of a tensor: its storage, shape, stride, hooks and arguments, and of its place in a list."""
+_MOST_DIMENSIONS = 64
+_LONGEST_NAME = 200
+_PAIR = 16
+"""Bytes that a pair of a dictionary counts for."""
 _DEEPEST = 32
 """Levels below which nobody keeps tensors; a forged file may nest a million."""
 
 
 class ForeignCodeError(Exception):
     """The file names a function that weights have no use for."""
-
-
-class Stream(Protocol):
-    """A file, as far as unpickling needs it; a read never takes more memory than there are bytes left."""
-
-    def read(self, n: int = ..., /) -> bytes:
-        """Up to ``n`` bytes."""
-        ...
-
-    def readline(self) -> bytes:
-        """Bytes up to a line feed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,193 +63,222 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """A tensor that the file announces, and what is wrong with it, if anything."""
+    """A tensor that the file announces.
 
-    problem: str | None
+    Attributes:
+        tensor: The one that stands in the content, still empty.
+        storage: Where its numbers are.
+        place: Offset, shape and stride within the storage.
+        bits: Which bits to set on it.
+        problem: What is wrong with it, if anything.
+    """
+
+    tensor: Tensor
+    storage: Storage | None = None
+    place: tuple[int, tuple[int, ...], tuple[int, ...]] = (0, (), ())
+    bits: tuple[str, ...] = ()
+    problem: str | None = None
+
+    def fill(self, memory: torch.UntypedStorage) -> None:
+        """Gives the tensor its numbers."""
+        self.tensor.set_(memory, *self.place)  # type: ignore[reportArgumentType]  # torch takes it, its stub does not
+        for bit in self.bits:
+            _BITS[bit](self.tensor, True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inspection:
     """What a pickle holds.
 
     Attributes:
-        content: Its outline: dictionaries, lists and tuples as they are, a ``Claim`` in place of each tensor.
+        content: Dictionaries, lists and tuples, texts and numbers, and empty tensors.
+        end: Where the pickle ends.
         storages: By key.
-        claims: Every tensor, also those beside the weights, since torch will build them all.
+        claims: Every tensor, also those beside the weights.
     """
 
-    content: Any
+    content: Any = None
+    end: int = 0
     storages: dict[str, Storage] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
 
     def problem(self) -> str | None:
         """What is wrong with the first tensor that something is wrong with, by its name."""
         bad = next((claim for claim in self.claims if claim.problem), None)
-        if bad is None:
-            return None
-        names = {id(value): name for name, value in _leaves(self.content)}
-        return f"{names.get(id(bad), 'a tensor')} {bad.problem}"
+        return None if bad is None else f"{_name(self.content, bad.tensor) or 'a tensor'} {bad.problem}"
 
 
-def inspect(stream: Stream) -> Inspection:
-    """Reads one pickle from ``stream`` as an outline.
+def inspect(content: memoryview, at: int = 0) -> Inspection:
+    """Reads the pickle that begins at ``at``.
 
     Raises:
         ForeignCodeError: It names a function that weights have no use for.
         Exception: Whatever a damaged pickle may lead to.
     """
-    unpickler = _Unpickler(stream)
-    content = unpickler.load()
-    return Inspection(content, unpickler.storages, unpickler.claims)
+    found = Inspection()
+    machine = Machine(content, _Vocabulary(found), at)
+    found.content = machine.run()
+    found.end = machine.at
+    return found
 
 
-class Record(dict):
-    """A dictionary whose keys are simple: hashing a tuple of a million nested tuples would end the process."""
+class _Vocabulary:
+    """What the names of torch.save stand for."""
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if not isinstance(key, str | int | float):
-            raise pickle.UnpicklingError(f"the key of a dictionary is a {type(key).__name__}")
-        super().__setitem__(key, value)
+    def __init__(self, found: Inspection) -> None:
+        self.found = found
+        self.copied = 0
 
-    def __setstate__(self, state: Any) -> None:
-        """Leaves out the version notes that torch hangs on a state."""
-
-
-class _Call:
-    """Stands for a function that a file may name. It has no attributes that a file could replace."""
-
-    __slots__ = ("action",)
-
-    def __init__(self, action: Callable[..., Any]) -> None:
-        self.action = action
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.action(*arguments)
-
-    def __setstate__(self, state: Any) -> None:
-        raise pickle.UnpicklingError("a function is given a state")
-
-
-def _push_record(unpickler: Any) -> None:
-    unpickler.append(Record())
-
-
-def _push_named(unpickler: Any) -> None:
-    lines = unpickler.readline(), unpickler.readline()
-    if not all(line.endswith(b"\n") for line in lines):
-        raise pickle.UnpicklingError("it ends within a name")
-    unpickler.append(unpickler.find_class(*(line[:-1].decode() for line in lines)))
-
-
-class _Unpickler(pickle._Unpickler):
-    """The standard library's own, in Python: the compiled one takes memory for whatever memo number a file names."""
-
-    dispatch = {  # noqa: RUF012  # the base has it so
-        **{code[0]: pickle._Unpickler.dispatch[code[0]] for code in _OPCODES},
-        pickle.EMPTY_DICT[0]: _push_record,
-        pickle.GLOBAL[0]: _push_named,
-    }
-
-    def __init__(self, stream: Stream) -> None:
-        super().__init__(stream)
-        self.storages: dict[str, Storage] = {}
-        self.claims: list[Claim] = []
-
-    def find_class(self, module: str, name: str) -> Any:
+    def named(self, module: str, name: str) -> Any:
         if module in ("torch", "torch.storage") and name in STORAGES:
             return STORAGES[name]
         if (module, name) == ("torch.storage", "UntypedStorage"):
             return torch.uint8
         if module == "torch" and name in _DTYPES:
             return _DTYPES[name]
-        if module == "collections" and name in ("OrderedDict", "Counter"):
-            return _Call(_record)
-        if (module, name) in _INERT:
-            return _Call(lambda *_: None)
-        if module == "torch._utils":
-            action = self._rebuilding(name)
-            if action is not None:
-                return _Call(action)
-        raise ForeignCodeError(f"{module}.{name}")
+        actions: dict[tuple[str, str], Callable[..., Any]] = {
+            ("collections", "OrderedDict"): self._record,
+            ("collections", "Counter"): self._record,
+            ("torch", "Size"): _size,
+            ("torch", "device"): _device,
+            ("torch.serialization", "_get_layout"): lambda layout: layout,
+            ("_codecs", "encode"): self._bytes,
+            ("torch._utils", "_rebuild_tensor"): self._tensor,
+            ("torch._utils", "_rebuild_tensor_v2"): self._tensor_v2,
+            ("torch._utils", "_rebuild_tensor_v3"): self._tensor_v3,
+            ("torch._utils", "_rebuild_parameter"): _parameter,
+        }
+        action = actions.get((module, name))
+        if action is None and module == "torch._utils" and name in _UNUSUAL:
+            action = partial(self._unusual, _UNUSUAL[name])
+        if action is None:
+            raise ForeignCodeError(f"{module}.{name}")
+        makes_tensor = module == "torch._utils" and action is not _parameter
+        return Call(action, _CONTAINERS if makes_tensor else 0)
 
-    def _rebuilding(self, name: str) -> Callable[..., Claim] | None:
-        if name in ("_rebuild_tensor", "_rebuild_tensor_v2"):
-            return lambda storage, offset, size, stride, *_: self._claim(storage, storage.dtype, offset, size, stride)
-        if name == "_rebuild_tensor_v3":
-            return lambda storage, offset, size, stride, grad, hooks, dtype, *_: self._claim(  # noqa: ARG005
-                storage, dtype, offset, size, stride
-            )
-        if name == "_rebuild_parameter":
-            return _parameter
-        if name in _UNUSUAL:
-            return lambda *_: self._unusual(_UNUSUAL[name])
-        return None
+    def persistent(self, key: Any) -> Storage:
+        kind, dtype, name, _, count, *view = key
+        if kind != "storage" or not isinstance(dtype, torch.dtype) or type(name) is not str or view not in ([], [None]):
+            raise UnpicklingError("a storage is announced in an unknown way")
+        if not _are_counts(count):
+            raise UnpicklingError("a storage has no proper size")
+        storage = Storage(name, dtype, count)
+        if self.found.storages.setdefault(name, storage) != storage:
+            raise UnpicklingError(f"the storage {name[:40]!r} is announced twice, in two ways")
+        return self.found.storages[name]
 
-    def persistent_load(self, pid: Any) -> Storage:
-        kind, dtype, key, _, count, *view = pid
-        if kind != "storage" or not isinstance(dtype, torch.dtype) or type(key) is not str or view not in ([], [None]):
-            raise pickle.UnpicklingError("a storage is announced in an unknown way")
-        if type(count) is not int or count < 0:
-            raise pickle.UnpicklingError("a storage has no proper size")
-        storage = Storage(key, dtype, count)
-        if self.storages.setdefault(key, storage) != storage:
-            raise pickle.UnpicklingError(f"the storage {key} is announced twice, in two ways")
-        return storage
+    def _record(self, *arguments: Any) -> dict[Any, Any]:
+        """An ordered dictionary or a counter, new or of a dictionary or of pairs, as older Pythons write it."""
+        [pairs] = arguments or [{}]
+        if type(pairs) is dict:
+            return pairs
+        record: dict[Any, Any] = {}
+        self._spend(_PAIR * len(pairs))
+        for key, value in pairs:
+            set_item(record, key, value)
+        return record
 
-    def _claim(self, storage: Storage, dtype: torch.dtype, offset: Any, size: Any, stride: Any) -> Claim:
-        if not (isinstance(storage, Storage) and _are_counts(offset, *size, *stride) and len(size) == len(stride)):
-            raise pickle.UnpicklingError("a tensor has no proper storage, offset, shape or stride")
+    def _bytes(self, text: Any, encoding: Any) -> bytes:
+        if type(text) is not str or encoding != "latin1":
+            raise UnpicklingError("it encodes a text otherwise than torch.save encodes bytes")
+        self._spend(len(text))
+        return text.encode("latin1")
+
+    def _spend(self, count: int) -> None:
+        """Keeps a file from having the same thing copied over and over."""
+        self.copied += count
+        if self.copied > MOST_STEPS:
+            raise UnpicklingError(f"it has more than {MOST_STEPS} bytes copied")
+
+    def _tensor(self, storage: Storage, offset: int, size: tuple, stride: tuple) -> Tensor:
+        return self._tensor_v2(storage, offset, size, stride)
+
+    def _tensor_v2(self, storage: Storage, offset: int, size: tuple, stride: tuple, *rest: Any) -> Tensor:
+        dtype = storage.dtype if isinstance(storage, Storage) else None
+        return self._claim(storage, dtype, offset, size, stride, rest[2:])
+
+    def _tensor_v3(self, storage: Storage, offset: int, size: tuple, stride: tuple, *rest: Any) -> Tensor:
+        return self._claim(storage, rest[2], offset, size, stride, rest[3:])
+
+    def _claim(self, storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, notes: tuple[Any, ...]) -> Tensor:
+        bits = notes[0] if notes and notes[0] is not None else {}
+        if not (isinstance(storage, Storage) and isinstance(dtype, torch.dtype) and _are_counts(offset, *size, *stride)
+                and len(size) == len(stride) <= _MOST_DIMENSIONS and is_addressable(size, dtype)):  # fmt: skip
+            raise UnpicklingError("a tensor has no proper storage, offset, shape or stride")
+        if len(notes) > 1 or type(bits) is not dict or not all(bit in _BITS and on is True for bit, on in bits.items()):
+            raise UnpicklingError("a tensor has notes that torch.save does not write")
         if str(dtype).startswith("torch.q"):
             return self._unusual("quantised")
+        if "conj" in bits and not dtype.is_complex:
+            raise UnpicklingError("numbers that are not complex are to be conjugated")
         room = storage.size // dtype.itemsize
         items = math.prod(size)
-        end = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) + 1 if items else 0
-        if max(items, end) <= room:
-            return self._keep(None)
-        return self._keep(
+        end = (
+            offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) + 1
+            if items
+            else offset
+        )
+        problem = None if max(items, end) <= room else (
             f"must fit into its storage of {room} items; its shape {list(size)}, stride {list(stride)} and offset "
             f"{offset} ask for {max(items, end)}; the file is damaged or forged (or the tensor an expanded view: "
             "clone it before saving)"
-        )
+        )  # fmt: skip
+        place = (offset, tuple(size), tuple(stride))
+        return self._keep(Claim(torch.empty(0, dtype=dtype), storage, place, tuple(bits), problem))
 
-    def _unusual(self, kind: str) -> Claim:
-        return self._keep(f"must be a dense tensor with values; it is {kind}; make it dense and save again")
+    def _unusual(self, kind: str, *_: Any) -> Tensor:
+        problem = f"must be a dense tensor with values; it is {kind}; make it dense and save again"
+        return self._keep(Claim(torch.empty(0), problem=problem))
 
-    def _keep(self, problem: str | None) -> Claim:
-        claim = Claim(problem)
-        self.claims.append(claim)
-        return claim
+    def _keep(self, claim: Claim) -> Tensor:
+        if len(self.found.claims) >= _MOST_TENSORS:
+            raise UnpicklingError(f"it holds more than {_MOST_TENSORS} tensors")
+        self.found.claims.append(claim)
+        return claim.tensor
 
 
-def _parameter(data: Any, *_: Any) -> Claim:
-    if not isinstance(data, Claim):
-        raise pickle.UnpicklingError("a parameter is not made of a tensor")
+def _parameter(data: Any, *_: Any) -> Tensor:
+    if not isinstance(data, Tensor):
+        raise UnpicklingError("a parameter is not made of a tensor")
     return data
 
 
-def _record(*arguments: Any) -> Record:
-    record = Record()
-    for pairs in arguments:  # as older Pythons write an ordered dictionary
-        for key, value in dict.items(pairs) if isinstance(pairs, dict) else pairs:
-            record[key] = value
-    return record
+def _size(lengths: Any) -> torch.Size:
+    if not isinstance(lengths, tuple) or len(lengths) > _MOST_DIMENSIONS or not _are_counts(*lengths):
+        raise UnpicklingError("a shape is not made of a few whole numbers")
+    return torch.Size(lengths)
+
+
+def _device(kind: Any, number: Any = None) -> torch.device:
+    if type(kind) is not str or len(kind) > _MOST_DIMENSIONS or not (number is None or _are_counts(number)):
+        raise UnpicklingError("a device is not named by a word and a number")
+    return torch.device(kind) if number is None else torch.device(kind, number)
 
 
 def _are_counts(*values: Any) -> bool:
-    return len(values) <= 129 and all(type(value) is int and 0 <= value < 1 << 63 for value in values)
+    return all(type(value) is int and 0 <= value < 1 << 63 for value in values)
 
 
-def _leaves(content: Any) -> Iterator[tuple[str, Any]]:
-    """Everything in an outline with its path, such as ``optimizer.0.step``; a file may well hold itself."""
-    waiting: list[tuple[list[str], Any]] = [([], content)]
+def _name(content: Any, tensor: Tensor) -> str | None:
+    """Where in the content a tensor is, such as ``optimizer.0.step``; a file may well hold itself."""
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(content, ())]
     seen: set[int] = set()
     while waiting:
-        path, value = waiting.pop()
-        yield ".".join(path), value
-        if id(value) in seen or len(path) == _DEEPEST:
-            continue
-        seen.add(id(value))
-        if isinstance(value, dict):
-            waiting += [([*path, str(key)], part) for key, part in value.items()]
-        elif isinstance(value, list | tuple):
-            waiting += [([*path, str(place)], part) for place, part in enumerate(value)]
+        value, path = waiting.pop()
+        if value is tensor:
+            return ".".join(path)[:_LONGEST_NAME]
+        if id(value) not in seen and len(path) < _DEEPEST:
+            seen.add(id(value))
+            waiting += [(part, (*path, str(key))) for key, part in _parts(value) if part is tensor or _holds(part)]
+    return None
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, dict | list | tuple)
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list | tuple):
+        yield from enumerate(value)

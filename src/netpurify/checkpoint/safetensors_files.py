@@ -1,11 +1,12 @@
 """The safetensors format: eight bytes of length, a JSON header, then the tensors without gap or overlap.
 
-Reading goes through the safetensors library, once the header has been found to fit the file. Writing is done here,
-because the library writes metadata in an order that changes from call to call, and copies the whole state first.
+Both ways are gone here. What was checked is then also what is read, from one mapping of the file; and the safetensors
+library writes metadata in an order that changes from call to call, and copies the whole state first.
 """
 
 import json
 import math
+import mmap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,15 +14,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
+from netpurify.checkpoint.mapping import is_addressable, storage_at
 from netpurify.checkpoint.tensors import raw_bytes
 from netpurify.errors import CheckpointError, InputError
 
-LARGEST_HEADER = 100_000_000
-"""That of the format; a header of a million tensors is about as long."""
+LARGEST_HEADER = 1 << 24
+"""Bytes; those of 100,000 tensors. The format allows six times as many, over which a reader can spend a minute."""
+_MOST_BRACKETS = 1_000_000
+"""A tensor has three; counted before they become lists and objects."""
 METADATA = "__metadata__"
 _MOST_DIMENSIONS = 64
 _NAMES = {
@@ -34,57 +36,77 @@ _WORDS = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """A tensor as the header has it: ``start`` is its first byte, counted from the end of the header."""
+
+    dtype: torch.dtype
+    shape: list[int]
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """What a file says about itself, checked against its size.
 
     Attributes:
-        names: Of the tensors.
+        entries: The tensors by name.
         metadata: Free text by name.
+        end: Where the header ends.
     """
 
-    names: list[str]
+    entries: dict[str, Entry]
     metadata: dict[str, str]
+    end: int
 
 
-def read(path: Path) -> dict[str, Tensor]:
+def read(path: Path, content: mmap.mmap) -> dict[str, Tensor]:
     """The tensors of a file, mapped from it rather than copied.
+
+    Args:
+        path: What to call it in errors.
+        content: The mapped file.
 
     Raises:
         CheckpointError: The file is damaged, or says something about itself that is not so.
     """
-    read_header(path)
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as problem:
-        raise CheckpointError(f"{path}: the safetensors library cannot read it ({problem}); save it again") from problem
+    header = read_header(path, content)
+    return {name: _tensor(content, header.end, entry) for name, entry in header.entries.items()}
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path, content: mmap.mmap) -> Header:
     """The header of a file, after every size and offset in it was checked against the file's size.
 
     Raises:
         CheckpointError: A size or an offset lies, two tensors overlap or share a name, or the header is damaged.
     """
-    size = path.stat().st_size
-    with path.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        if size < 8 or length > min(size - 8, LARGEST_HEADER):
-            raise CheckpointError(
-                f"{path}: a safetensors header of at most {max(min(size - 8, LARGEST_HEADER), 0)} bytes fits; "
-                f"the file announces {length}; it is cut short or damaged, get it again"
-            )
-        text = stream.read(length)
+    size = len(content)
+    length = int.from_bytes(content[:8], "little")
+    if size < 8 or length > min(size - 8, LARGEST_HEADER):
+        raise CheckpointError(
+            f"{path}: a safetensors header of at most {max(min(size - 8, LARGEST_HEADER), 0)} bytes fits; "
+            f"the file announces {length}; it is cut short or damaged, get it again"
+        )
+    text = content[8 : 8 + length]
+    if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
+        raise CheckpointError(
+            f"{path}: a safetensors header has three brackets for each tensor; this one has more than "
+            f"{_MOST_BRACKETS}; the file is forged, get it again"
+        )
     try:
-        content = json.loads(text, object_pairs_hook=_without_twins)
+        found = json.loads(text.decode(), object_pairs_hook=_without_twins)
     except (ValueError, RecursionError) as problem:
         raise CheckpointError(f"{path}: the safetensors header is damaged ({problem}); get the file again") from problem
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path}: the safetensors header must be an object; got {type(content).__name__}")
-    metadata = content.pop(METADATA, {})
+    if not isinstance(found, dict) or content[8:9] != b"{":
+        raise CheckpointError(
+            f"{path}: the safetensors header must be an object; got {type(found).__name__} after {content[8:9]!r}"
+        )
+    metadata = found.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError(f"{path}: {METADATA} must map text to text; it does not; save the file again")
-    _check_layout(path, content, size - 8 - length)
-    return Header(list(content), metadata)
+    entries = {name: _entry(path, name, entry) for name, entry in found.items()}
+    _check_layout(path, entries, size - 8 - length)
+    return Header(entries, metadata, 8 + length)
 
 
 def write(stream: BinaryIO, state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -105,6 +127,11 @@ def write(stream: BinaryIO, state: Mapping[str, Tensor], metadata: Mapping[str, 
         start = stop
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    if len(text) > LARGEST_HEADER:
+        raise InputError(
+            f"the names and metadata must fit into a header of {LARGEST_HEADER} bytes, the longest that is read back; "
+            f"they take {len(text)}; shorten the metadata, or save the weights in several files"
+        )
     stream.write(len(text).to_bytes(8, "little"))
     stream.write(text)
     for name in names:  # one at a time: no second copy of the whole state, and tied tensors are written each
@@ -118,6 +145,8 @@ def _word(name: str, tensor: Tensor) -> str:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # The format is UTF-8, which has no halves of letters; JSON could write them.
+    "".join(text for pair in pairs for text in pair if isinstance(text, str)).encode()
     found = dict(pairs)
     if len(found) < len(pairs):
         [(twin, _)] = Counter(name for name, _ in pairs).most_common(1)
@@ -125,9 +154,9 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_layout(path: Path, entries: dict[str, Any], room: int) -> None:
+def _check_layout(path: Path, entries: dict[str, Entry], room: int) -> None:
     """Every tensor as long as its shape and dtype say, one after the other, up to the end of the file."""
-    spans = sorted((*_span(path, name, entry), name) for name, entry in entries.items())
+    spans = sorted((entry.start, entry.stop, name) for name, entry in entries.items())
     end = 0
     for start, stop, name in spans:
         if start != end:
@@ -144,8 +173,8 @@ def _check_layout(path: Path, entries: dict[str, Any], room: int) -> None:
         )
 
 
-def _span(path: Path, name: str, entry: Any) -> tuple[int, int]:
-    found = entry if isinstance(entry, dict) else {}
+def _entry(path: Path, name: str, written: Any) -> Entry:
+    found = written if isinstance(written, dict) else {}
     dtype, shape, offsets = (found.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not (_is_counts(shape) and _is_counts(offsets) and len(offsets) == 2 and isinstance(dtype, str)):
         raise CheckpointError(f"{path}: {name} must have a dtype, a shape and two offsets; it has not; get it again")
@@ -156,12 +185,18 @@ def _span(path: Path, name: str, entry: Any) -> tuple[int, int]:
         )
     start, stop = offsets
     expected = math.prod(shape) * DTYPES[dtype].itemsize
-    if stop - start != expected:
+    if stop - start != expected or not is_addressable(shape, DTYPES[dtype]):
         raise CheckpointError(
             f"{path}: {name} is {dtype} of shape {shape}, {expected} bytes; its offsets give it {stop - start}; "
             "the file is damaged or forged, get it again"
         )
-    return start, stop
+    return Entry(DTYPES[dtype], shape, start, stop)
+
+
+def _tensor(content: mmap.mmap, origin: int, entry: Entry) -> Tensor:
+    place, size = origin + entry.start, entry.stop - entry.start
+    memory = storage_at(content, place, size, dtype=entry.dtype, alignment=min(entry.dtype.itemsize, 8), order="little")
+    return torch.empty(0, dtype=entry.dtype).set_(memory).reshape(entry.shape)  # type: ignore[reportArgumentType]
 
 
 def _is_counts(values: Any) -> TypeGuard[list[int]]:

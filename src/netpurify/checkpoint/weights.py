@@ -1,5 +1,6 @@
 """Weights from and to files: which kind of file it is, where in it the weights are, and how they are saved."""
 
+import mmap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from netpurify.atomic import write_atomically
 from netpurify.checkpoint import safetensors_files, torch_files
+from netpurify.checkpoint.mapping import map_regular
 from netpurify.checkpoint.tensors import require_plain
 from netpurify.errors import CheckpointError, InputError
 
@@ -40,7 +42,7 @@ def load_weights(path: str | Path) -> dict[str, Tensor]:
     found = _nested(path, load_content(path))
     _check_weights(path, found)
     names = _without_prefixes(list(found))
-    return {name: tensor.detach() for name, tensor in zip(names, found.values(), strict=True)}
+    return dict(zip(names, found.values(), strict=True))
 
 
 def load_content(path: str | Path) -> Any:
@@ -50,7 +52,8 @@ def load_content(path: str | Path) -> Any:
         CheckpointError: As for ``load_weights``, but the content may be anything that holds no code.
     """
     path = Path(path)
-    return safetensors_files.read(path) if _is_safetensors(path) else torch_files.read(path)
+    content = _mapped(path)
+    return (safetensors_files if _is_safetensors(path, content) else torch_files).read(path, content)
 
 
 def load_metadata(path: str | Path) -> dict[str, str]:
@@ -60,7 +63,8 @@ def load_metadata(path: str | Path) -> dict[str, str]:
         CheckpointError: There is no such file, or it is damaged or of another kind.
     """
     path = Path(path)
-    return safetensors_files.read_header(path).metadata if _is_safetensors(path) else {}
+    content = _mapped(path)
+    return safetensors_files.read_header(path, content).metadata if _is_safetensors(path, content) else {}
 
 
 def save_weights(state: Mapping[str, Tensor], path: str | Path, *, metadata: Mapping[str, str] | None = None) -> None:
@@ -95,17 +99,21 @@ def save_weights(state: Mapping[str, Tensor], path: str | Path, *, metadata: Map
         ) from problem
 
 
-def _is_safetensors(path: Path) -> bool:
-    """By the content; a file that is neither is refused."""
+def _mapped(path: Path) -> mmap.mmap:
     try:
-        with path.open("rb") as stream:
-            start = stream.read(16)
+        content = map_regular(path)
     except OSError as problem:
         raise CheckpointError(
             f"{path}: expected a file that can be read; {problem.strerror}; check its name"
         ) from problem
-    if not start:
+    if isinstance(content, bytes):
         raise CheckpointError(f"{path}: expected weights; the file is empty; get it again")
+    return content
+
+
+def _is_safetensors(path: Path, content: mmap.mmap) -> bool:
+    """By the content; a file that is neither is refused."""
+    start = content[:16]
     if start.startswith((torch_files.ZIP, torch_files.LEGACY)):
         return False
     if start[8:9] == b"{" or path.suffix == ".safetensors":
@@ -123,23 +131,22 @@ def _is_safetensors(path: Path) -> bool:
 
 def _nested(path: Path, content: Any) -> dict[Any, Any]:
     """The innermost dictionary of weights."""
-    # dict.values and the like: a pickle can put something else in the place of an ordered dictionary's own methods.
     for _ in range(_DEEPEST):
-        if not isinstance(content, dict) or all(isinstance(value, Tensor) for value in dict.values(content)):
+        if not isinstance(content, dict) or all(isinstance(value, Tensor) for value in content.values()):
             break
-        nests = [name for name in NESTS if isinstance(dict.get(content, name), dict)]
+        nests = [name for name in NESTS if isinstance(content.get(name), dict)]
         if len(nests) > 1:
             raise CheckpointError(
                 f"{path}: weights must be in one place; {' and '.join(nests)} may both hold them; save the one you mean"
             )
         if not nests:
             break
-        content = dict.__getitem__(content, nests[0])
+        content = content[nests[0]]
     if not isinstance(content, dict):
         raise CheckpointError(
             f"{path}: expected a dictionary of tensors; got {_kind(content)}; save model.state_dict()"
         )
-    return dict(dict.items(content))
+    return dict(content)
 
 
 def _check_weights(path: Path, found: dict[Any, Any]) -> None:
