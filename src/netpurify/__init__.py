@@ -15,12 +15,17 @@ A tour, from the mathematics up:
 - ``netpurify.experiments``, ``netpurify.engine``, ``netpurify.report``: the paper's figures, run anywhere, on one page.
 - ``netpurify.errors``: the errors raised on purpose.
 
-The command line is ``netpurify``.
+The command line is ``netpurify``. Rooms are loaded when they are first used: ``import netpurify`` takes no time.
 """
 
-from netpurify import checkpoint, contaminate, lad, network, paper
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from netpurify.errors import DisagreementError, InputError, NetpurifyError
-from netpurify.network import Defence, Grade, Plan, Purification, Seeded, check, load_defended, purify
+
+if TYPE_CHECKING:
+    from netpurify import checkpoint, contaminate, data, engine, experiments, lad, network, paper, report
+    from netpurify.network import Defence, Grade, Plan, Purification, Seeded, check, load_defended, purify
 
 __all__ = [
     "Defence",
@@ -34,10 +39,30 @@ __all__ = [
     "check",
     "checkpoint",
     "contaminate",
+    "data",
+    "engine",
+    "experiments",
     "lad",
     "load_defended",
     "network",
     "paper",
     "purify",
+    "report",
 ]
 __version__ = "0.1.0"
+
+_ROOMS = ("checkpoint", "contaminate", "data", "engine", "experiments", "lad", "network", "paper", "report")
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what is asked for the first time: a room, or a name that the room ``network`` lends."""
+    if name in _ROOMS:
+        return importlib.import_module(f"netpurify.{name}")
+    if name in __all__:
+        found = globals()[name] = getattr(importlib.import_module("netpurify.network"), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,6 +12,24 @@ PATIENCE = 10
 """Seconds to wait for a cluster to answer, and for its first worker."""
 
 
+def check_engine(engine: str, jobs: int | None) -> None:
+    """Refuse what names no engine, before any work and without a library of one.
+
+    Raises:
+        InputError: There is no such engine, or the number of jobs has no meaning.
+    """
+    scheme, mark, address = engine.partition("://")
+    host, _, port = address.rpartition(":")
+    addressed = bool(mark and host and port.isdigit())
+    known = engine in ("inline", "processes", "ray") or (scheme in ("dask", "ray") and addressed)
+    if not known:
+        raise InputError(
+            f'engine must be "inline", "processes", "dask://host:port", "ray" or "ray://host:port"; got {engine!r}'
+        )
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs must be at least 1, or left out for all cores; got {jobs}")
+
+
 @contextmanager
 def dask_client(engine: str) -> Iterator[Any]:
     """A client of the scheduler at ``dask://host:port``, closed afterwards, which withdraws what has not begun.

@@ -22,7 +22,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from threadpoolctl import threadpool_limits
 
 from netpurify import clusters
-from netpurify.errors import EngineError, InputError
+from netpurify.errors import EngineError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -54,7 +54,7 @@ def run(
         InputError: There is no such engine, or its package is not installed.
         EngineError: The cluster cannot be reached or has no workers, or a worker died or could not run the work.
     """
-    _check(engine, jobs)
+    clusters.check_engine(engine, jobs)
     return _start(work, tasks, engine, jobs)
 
 
@@ -65,7 +65,7 @@ def workers(engine: str = "processes", *, jobs: int | None = None) -> int:
         InputError: There is no such engine, or its package is not installed.
         EngineError: The cluster cannot be reached or has no workers.
     """
-    _check(engine, jobs)
+    clusters.check_engine(engine, jobs)
     if engine == "inline":
         return 1
     if engine == "processes":
@@ -75,19 +75,6 @@ def workers(engine: str = "processes", *, jobs: int | None = None) -> int:
             return _at_most(jobs, clusters.dask_cores(client))
     with clusters.ray_cluster(engine) as cores:
         return _at_most(jobs, cores)
-
-
-def _check(engine: str, jobs: int | None) -> None:
-    scheme, mark, address = engine.partition("://")
-    host, _, port = address.rpartition(":")
-    addressed = bool(mark and host and port.isdigit())
-    known = engine in ("inline", "processes", "ray") or (scheme in ("dask", "ray") and addressed)
-    if not known:
-        raise InputError(
-            f'engine must be "inline", "processes", "dask://host:port", "ray" or "ray://host:port"; got {engine!r}'
-        )
-    if jobs is not None and jobs < 1:
-        raise InputError(f"jobs must be at least 1, or left out for all cores; got {jobs}")
 
 
 def _start(work: Callable[[Task], Result], tasks: Sequence[Task], engine: str, jobs: int | None) -> Results[Result]:

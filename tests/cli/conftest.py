@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from netpurify import checkpoint
-from netpurify.cli import main
+from netpurify.cli.app import run as run_command
 from netpurify.contaminate import Normal, contaminate
 from netpurify.network import Seeded
 
@@ -59,10 +59,9 @@ def run(capsys, monkeypatch):
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["netpurify", *map(str, arguments)])
         capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
+        code = run_command()
         shown = capsys.readouterr()
-        return Done(int(ended.value.code or 0), shown.out, shown.err)
+        return Done(code, shown.out, shown.err)
 
     return call
 

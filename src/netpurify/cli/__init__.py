@@ -1,62 +1,32 @@
 """The command line: each command parses, calls one public function, shows the result and chooses the exit code.
 
-Exit codes: 0 all well, 1 findings, or a defence that costs too much, 2 usage or bad input, 3 a fault of netpurify.
+Exit codes: 0 all well, 1 findings, or a defence that costs too much, 2 usage or bad input, 3 a fault of netpurify or of
+its installation, 130 interrupted. Nothing here imports torch before a command has work for it.
 """
 
-import io
+import signal
 import sys
-import traceback
-from importlib.metadata import version
-from typing import Annotated
+import threading
 
-import typer
-
-from netpurify.cli import check, contaminate, data, demo, diff, purify, reproduce, theory, verify
-from netpurify.cli.screen import complain
-from netpurify.errors import DisagreementError, NetpurifyError
-
-app = typer.Typer(
-    name="netpurify",
-    help="Purify contaminated neural networks without labels and without retraining.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    rich_markup_mode="rich",
-)
-app.command("check")(check.check)
-app.command("purify")(purify.purify)
-app.command("verify")(verify.verify)
-app.command("contaminate")(contaminate.contaminate)
-app.command("diff")(diff.diff)
-app.command("demo")(demo.demo)
-app.command("reproduce")(reproduce.reproduce)
-app.command("theory")(theory.theory)
-app.add_typer(data.app, name="data")
-
-
-@app.callback(invoke_without_command=True)
-def _options(
-    asked: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,  # noqa: FBT002
-) -> None:
-    if asked:
-        typer.echo(f"netpurify {version('netpurify')}")
-        raise typer.Exit
+INTERRUPTED = 130
+BROKEN = 3
 
 
 def main() -> None:
     """Run the command line and exit with a code that scripts can use."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign must not end the run
     try:
-        app(prog_name="netpurify")
-    except NetpurifyError as error:
-        complain(str(error))
-        sys.exit(1 if isinstance(error, DisagreementError) else 2)
+        # Here rather than above: an interrupt or a failure while modules load is answered like any other.
+        from netpurify.cli import streams
+        from netpurify.cli.app import run
+
+        streams.install()
+        code = run()
     except KeyboardInterrupt:
-        complain("interrupted")
-        sys.exit(130)
-    except Exception:
-        traceback.print_exc()
-        complain("this is a fault of netpurify, not of your input; please report it with the lines above")
-        sys.exit(3)
+        code = INTERRUPTED
+    except ImportError as problem:
+        sys.stderr.write(f"netpurify: it is not installed whole ({str(problem)!a}); install it again\n")
+        code = BROKEN
+    if threading.current_thread() is threading.main_thread():
+        # From here on the interpreter only cleans up, and Python would answer an interrupt with a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)

@@ -1,15 +1,19 @@
 """``netpurify check``: what can be repaired in a network, before anything is done to it."""
 
-from dataclasses import asdict
-from typing import Any
+from __future__ import annotations
 
-from netpurify import network
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import netpurify
 from netpurify.cli import options
 from netpurify.cli.factory import find_factory
 from netpurify.cli.outputs import SCREEN, check_outputs, write_json
 from netpurify.cli.screen import show_line
-from netpurify.cli.sources import choose_initial, read_inputs, read_network
-from netpurify.cli.tables import show_plan
+from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
+
+if TYPE_CHECKING:
+    from netpurify.network import Plan
 
 _SCHEMA = 1
 
@@ -38,12 +42,17 @@ def check(
     [bold]netpurify check netpurify-demo/contaminated.safetensors --factory netpurify.experiments.demo:network
     --initial-seed 0 --data netpurify-demo/inputs.npy[/bold]
     """
+    inputs = Inputs.of(data, size, channels, limit, mean, std)
+    check_initial(initial, initial_seed)
+    check_sources([weights, initial, data])
+    check_outputs([record], inputs=[weights, initial, data])
     build = find_factory(factory, factory_args)
     start = choose_initial(initial, initial_seed, build, weights=weights)
-    check_outputs([record], inputs=[weights, initial, data])
+
+    from netpurify.cli.tables import show_plan
+
     model = read_network(weights, build)
-    inputs = read_inputs(data, size=size, channels=channels, limit=limit, mean=mean, std=std)
-    plan = network.check(model, inputs, initial=start, layers=layers or None, batch=batch)
+    plan = netpurify.network.check(model, inputs.read(), initial=start, layers=layers or None, batch=batch)
     if record is not None:
         write_json(record, _record(plan))
     if record != SCREEN:
@@ -52,12 +61,12 @@ def check(
         show_line(_verdict(plan))
 
 
-def _verdict(plan: network.Plan) -> str:
+def _verdict(plan: Plan) -> str:
     good, total = len(plan.repairable), len(plan.layers)
     memory = f"{plan.bytes / 1e6:.0f} MB"
     return f"{good} of {total} layers can be recovered exactly; about {plan.seconds:.1f} s, {memory} of working memory"
 
 
-def _record(plan: network.Plan) -> dict[str, Any]:
+def _record(plan: Plan) -> dict[str, Any]:
     layers = [asdict(layer) | {"ratio": layer.ratio} for layer in plan.layers]
     return {"schema": _SCHEMA, "repairable": list(plan.repairable), **asdict(plan), "layers": layers}

@@ -1,19 +1,22 @@
 """``netpurify contaminate``: alter weights on purpose, to see what purification makes of it."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from __future__ import annotations
 
-import torch
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from netpurify import checkpoint
 from netpurify.cli import options
 from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
-from netpurify.contaminate import Contaminated, law_named
-from netpurify.contaminate import contaminate as alter
-from netpurify.contaminate.named import LAWS
+from netpurify.cli.sources import check_sources
 from netpurify.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from netpurify.contaminate import Contaminated
 
 _SCHEMA = 1
 
@@ -21,7 +24,7 @@ _SCHEMA = 1
 def contaminate(
     weights: options.Weights,
     out: Annotated[Path, typer.Option("-o", "--out", help="The contaminated weights, .safetensors.")],
-    law: Annotated[str, typer.Option(help=f"What happens to a weight: {', '.join(LAWS)}.")] = "normal",
+    law: Annotated[str, typer.Option(help=f"What happens to a weight: {', '.join(options.LAWS)}.")] = "normal",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the law; may be given again.")
     ] = None,
@@ -40,12 +43,24 @@ def contaminate(
     [bold]netpurify contaminate netpurify-demo/initial.safetensors -o hit.safetensors --law normal --set sd=0.5
     --share 0.2[/bold]
     """
-    chosen = law_named(law, _pairs(settings or []))
+    given = _pairs(settings or [])
+    if law not in options.LAWS:
+        raise InputError(f"the law must be one of {', '.join(options.LAWS)}; got {law!r}")
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"share must be a number in [0, 1]; got {share}")
+    check_sources([weights])
     check_outputs([out, record], inputs=[weights])
     check_new(out, force=force)
+
+    from torch import Generator
+
+    from netpurify import checkpoint
+    from netpurify.contaminate import contaminate as alter
+    from netpurify.contaminate import law_named
+
+    chosen = law_named(law, given)
     state = checkpoint.load_weights(weights)
-    generator = torch.Generator().manual_seed(seed)
-    found = alter(state, chosen, share=share, generator=generator, names=names or None)
+    found = alter(state, chosen, share=share, generator=Generator().manual_seed(seed), names=names or None)
     about = {"law": repr(chosen), "share": share, "seed": seed, "source": checkpoint.digest(state)}
     checkpoint.save_weights(found.state, out, metadata={name: str(value) for name, value in about.items()})
     if record is not None:
@@ -66,7 +81,7 @@ def _pairs(settings: list[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _record(state: dict[str, torch.Tensor], found: Contaminated) -> dict[str, Any]:
+def _record(state: dict[str, Tensor], found: Contaminated) -> dict[str, Any]:
     """Every altered weight: its place in the flattened tensor, what it was and what it is now."""
     tensors = {}
     for name, mask in found.altered.items():

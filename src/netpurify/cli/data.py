@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
-from netpurify import data
+import netpurify
+from netpurify.cli import options
 from netpurify.cli.screen import Bar, show_line
+from netpurify.errors import InputError
 
 app = typer.Typer(
     help="Data sets: a sample of MNIST is bundled; MNIST and CIFAR-10 are fetched once.", no_args_is_help=True
@@ -25,8 +27,10 @@ def fetch(
 
     Example: [bold]netpurify data fetch mnist --from ~/torchvision/data[/bold]
     """
+    if name not in options.DATA_SETS:
+        raise InputError(f"the data set must be one of {', '.join(options.DATA_SETS)}; got {name!r}")
     with Bar(f"fetch {name}") as bar:
-        folder = data.fetch(
+        folder = netpurify.data.fetch(
             name, root=root, source=source, progress=lambda stage, done, total: bar.to(done, total, stage)
         )
     show_line(f"{name} is in {folder}, every file as its authors made it")

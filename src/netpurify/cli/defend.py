@@ -1,24 +1,26 @@
 """``netpurify purify --policy defend``: what it costs is said before anything is written."""
 
+from __future__ import annotations
+
 import json
 import math
 import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from torch import Tensor, nn
 
-from netpurify import checkpoint, network, report
+import netpurify
 from netpurify.cli.outputs import SCREEN, write_json, write_text
-from netpurify.cli.progress import sweeps
 from netpurify.cli.screen import note, show_line
-from netpurify.cli.tables import show_fits
 from netpurify.errors import InputError
-from netpurify.network import Defence
-from netpurify.report.defence_summary import DefenceSummary
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from netpurify.network import Defence
 
 Strength = Annotated[
     str, typer.Option(metavar="auto|NUMBER", help="For defend: how much to forget; auto chooses without labels.")
@@ -43,7 +45,7 @@ def run(
     model: nn.Module,
     inputs: Tensor,
     *,
-    strength: str,
+    strength: float | Literal["auto"],
     guard: bool,
     max_disagreement: float | None,
     layers: list[str] | None,
@@ -58,7 +60,7 @@ def run(
     Args:
         model: The contaminated network.
         inputs: The clean inputs.
-        strength: ``auto`` or a number, as in ``network.defend``.
+        strength: As in ``network.defend``.
         guard: As in ``network.defend``.
         max_disagreement: As in ``network.defend``.
         layers: As in ``network.defend``.
@@ -72,10 +74,11 @@ def run(
         InputError: Something does not fit.
         DisagreementError: It would cost more than ``max_disagreement``; nothing was written.
     """
-    wanted = _strength(strength)
+    from netpurify.cli.progress import sweeps
+
     with sweeps(len(inputs), quiet=quiet) as follow:
-        result = network.purify(
-            model, inputs, policy="defend", strength=wanted, guard=guard, max_disagreement=max_disagreement,
+        result = netpurify.network.purify(
+            model, inputs, policy="defend", strength=strength, guard=guard, max_disagreement=max_disagreement,
             layers=layers, batch=batch, progress=follow,
         )  # fmt: skip
     _say(result, screen=outputs.record != SCREEN, quiet=quiet)
@@ -85,7 +88,12 @@ def run(
         show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
 
 
-def _strength(text: str) -> float | Literal["auto"]:
+def parse_strength(text: str) -> float | Literal["auto"]:
+    """The strength that was written.
+
+    Raises:
+        InputError: It is neither ``auto`` nor a number above 0.
+    """
     if text == "auto":
         return "auto"
     try:
@@ -99,6 +107,9 @@ def _strength(text: str) -> float | Literal["auto"]:
 
 def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
     """What it costs and what was forgotten; on standard error where a record goes to standard output."""
+    from netpurify.cli.tables import show_fits
+    from netpurify.report.defence_summary import DefenceSummary
+
     summary = DefenceSummary.of(result)
     said = [text for _, text in summary.statements]
     if not screen:
@@ -112,11 +123,15 @@ def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
 
 
 def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None], outputs: Outputs) -> None:
-    state = {name: value for name, value in result.model.state_dict().items() if isinstance(value, Tensor)}
-    checkpoint.save_weights(state, outputs.out, metadata={"netpurify": json.dumps(result.provenance | origin)})
+    from netpurify.network.reference import resolve
+
+    state = resolve(result.model)
+    netpurify.checkpoint.save_weights(
+        state, outputs.out, metadata={"netpurify": json.dumps(result.provenance | origin)}
+    )
     if outputs.record is not None:
-        write_json(outputs.record, report.record(result))
+        write_json(outputs.record, netpurify.report.record(result))
     if outputs.page is not None:
         named = {name: path.as_posix() for name, path in (files | {"defended": outputs.out}).items()}
         command = shlex.join(["netpurify", *sys.argv[1:]])
-        write_text(outputs.page, report.defence.page(result, command=command, files=named))
+        write_text(outputs.page, netpurify.report.defence.page(result, command=command, files=named))

@@ -1,20 +1,22 @@
 """``netpurify demo``: three small networks on bundled images, and files on which to try the other commands."""
 
+from __future__ import annotations
+
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from torch import nn
 
-from netpurify import checkpoint, report
+import netpurify
 from netpurify.cli.outputs import write_text
 from netpurify.cli.screen import note, show_line, show_table
-from netpurify.cli.tables import show_layers
 from netpurify.errors import InputError
-from netpurify.experiments import demo as stories
-from netpurify.network import save_proof
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from netpurify.experiments import demo as stories
 
 
 def demo(
@@ -27,6 +29,10 @@ def demo(
     Example: [bold]netpurify demo --folder netpurify-demo[/bold]
     """
     _make(folder)
+
+    from netpurify.cli.tables import show_layers
+    from netpurify.experiments import demo as stories
+
     begun = time.monotonic()
     note("1. a CNN whose weights were altered after training")
     story = stories.recovery()
@@ -42,7 +48,7 @@ def demo(
         "", ("", "network", "measured", "before", "after"), _rows(story, learnt, untouched=untouched), numbers=(3, 4)
     )
     show_line(f"report: {folder / 'report.html'}; {time.monotonic() - begun:.0f} s, no labels, no download")
-    show_line(f"try: {_command(folder)}")
+    show_line(f"try: {_command(folder, stories.SEED)}")
     raise typer.Exit(0 if story.right and untouched else 1)
 
 
@@ -91,22 +97,26 @@ def _make(folder: Path) -> None:
 
 
 def _save(story: stories.Recovery, folder: Path) -> None:
+    import numpy as np
+
+    from netpurify.experiments import demo as stories
+
     networks: dict[str, nn.Module] = {
         "initial": story.initial, "contaminated": story.contaminated, "purified": story.result.model,
     }  # fmt: skip
     for name, model in networks.items():
-        checkpoint.save_weights(model.state_dict(), folder / f"{name}.safetensors")
-    save_proof(story.result, folder / "proof.safetensors")
+        netpurify.checkpoint.save_weights(model.state_dict(), folder / f"{name}.safetensors")
+    netpurify.network.save_proof(story.result, folder / "proof.safetensors")
     np.save(folder / "inputs.npy", story.inputs.numpy())
     files = {name: f"{name}.safetensors" for name in networks} | {"data": "inputs.npy"}
-    text = report.purification.page(
-        story.result, title="A fifth of the weights altered", command=_command(folder), files=files
+    text = netpurify.report.purification.page(
+        story.result, title="A fifth of the weights altered", command=_command(folder, stories.SEED), files=files
     )
     write_text(folder / "report.html", text)
 
 
-def _command(folder: Path) -> str:
+def _command(folder: Path, seed: int) -> str:
     return (
         f"netpurify purify {folder / 'contaminated.safetensors'} --factory netpurify.experiments.demo:network "
-        f"--initial-seed {stories.SEED} --data {folder / 'inputs.npy'} -o {folder / 'again.safetensors'}"
+        f"--initial-seed {seed} --data {folder / 'inputs.npy'} -o {folder / 'again.safetensors'}"
     )

@@ -1,16 +1,21 @@
 """``netpurify diff``: which weights of two files differ."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from netpurify import checkpoint
+import netpurify
 from netpurify.cli import options
 from netpurify.cli.outputs import SCREEN, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
-from netpurify.contaminate import Difference, TensorDifference, difference
+from netpurify.cli.sources import check_sources
+
+if TYPE_CHECKING:
+    from netpurify.contaminate import Difference, TensorDifference
 
 _SCHEMA = 1
 
@@ -27,11 +32,12 @@ def diff(
 
     [bold]netpurify diff netpurify-demo/contaminated.safetensors netpurify-demo/purified.safetensors[/bold]
     """
+    check_sources([first, second])
     check_outputs([record], inputs=[first, second])
-    states = [checkpoint.load_weights(path) for path in (first, second)]
-    found = difference(*states)
+    states = [netpurify.checkpoint.load_weights(path) for path in (first, second)]
+    found = netpurify.contaminate.difference(*states)
     if record is not None:
-        digests = [checkpoint.digest(state) for state in states]
+        digests = [netpurify.checkpoint.digest(state) for state in states]
         write_json(record, {"schema": _SCHEMA, "same": found.same, "digests": digests, **asdict(found)})
     if record != SCREEN:
         if not quiet:

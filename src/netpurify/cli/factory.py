@@ -1,21 +1,25 @@
 """The user's own network: built by a factory that the user names, filled with weights from a file."""
 
+from __future__ import annotations
+
 import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any
 
 from netpurify.errors import InputError
-from netpurify.network.defence.guard import place_guards
 
-Build = Callable[[], nn.Module]
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    Build = Callable[[], nn.Module]
 _SHOWN = 5
 """Names that a message lists before it only counts."""
+_LETTERS = 200
+"""Letters of an argument that a message repeats."""
 
 
 def find_factory(name: str, arguments: str | None = None) -> Build:
@@ -34,10 +38,12 @@ def find_factory(name: str, arguments: str | None = None) -> Build:
     module_name, mark, path = name.partition(":")
     if not (mark and module_name and path):
         raise InputError(f"--factory must be package.module:function; got {name!r}; for example models:build")
-    function = _attribute(_import(module_name), module_name, path)
     keywords = _keywords(arguments)
+    function = _attribute(_import(module_name), module_name, path)
 
     def build() -> nn.Module:
+        from torch import nn
+
         with _user_code(f"--factory {name} must build the network"):
             found = function(**keywords)
         if not isinstance(found, nn.Module):
@@ -53,6 +59,8 @@ def fill(model: nn.Module, state: Mapping[str, Tensor], *, file: Path) -> None:
     Raises:
         InputError: Names are missing, unexpected or of another shape; the message lists them. Or a guard is damaged.
     """
+    from netpurify.network.defence.guard import place_guards
+
     place_guards(model, state)
     own: dict[str, Any] = model.state_dict(keep_vars=True)
     _check_fit(own, state, file)
@@ -92,6 +100,8 @@ def _user_code(trouble: str) -> Iterator[None]:
 
 
 def _attribute(module: Any, module_name: str, path: str) -> Callable[..., Any]:
+    from torch import nn
+
     found = module
     for part in path.split("."):
         if not hasattr(found, part):
@@ -109,14 +119,18 @@ def _keywords(text: str | None) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(text)
-    except ValueError as error:
-        raise InputError(f'--factory-args must be a JSON object such as {{"width": 64}}; got {text!r}') from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f'--factory-args must be a JSON object such as {{"width": 64}}; got {_cut(text)!r} ({type(error).__name__})'
+        ) from error
     if not isinstance(found, dict):
         raise InputError(f'--factory-args must be a JSON object such as {{"width": 64}}; got {type(found).__name__}')
     return found
 
 
 def _check_fit(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) -> None:
+    from torch import Tensor
+
     # A file may hold tied weights once, under any of their names.
     places = {value.data_ptr() for name, value in own.items() if isinstance(value, Tensor) and name in state}
     missing = [
@@ -136,6 +150,10 @@ def _check_fit(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) 
             f"{file} must hold the weights of the network that --factory builds; {'; '.join(problems)}; "
             "give the factory or the --factory-args of this file"
         )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}..."
 
 
 def _some(names: Sequence[str]) -> str:

@@ -5,6 +5,16 @@ from typing import Annotated
 
 import typer
 
+LAWS = (
+    "normal", "uniform", "laplace", "cauchy", "constant", "scale", "sign-flip", "zero", "erase", "bit-flip", "quantise",
+)  # fmt: skip
+"""Names that the library knows as well; here, so that help and refusals need not load it."""
+REGIMES = ("joint", "sequential", "sequential-fixed")
+FIGURES = tuple(range(2, 14))
+DATA_SETS = ("mnist", "cifar10")
+_MANY = 10**9
+"""More than any count of inputs, channels, workers or trials that means something."""
+
 Weights = Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights: .safetensors, or .pt of torch.save.")]
 Factory = Annotated[
     str,
@@ -27,11 +37,12 @@ Layers = Annotated[
     list[str] | None, typer.Option("--layer", metavar="NAME", help="Only this layer; may be given again. Else all.")
 ]
 Size = Annotated[str | None, typer.Option(metavar="HxW", help="Resize images to this height and width.")]
-Channels = Annotated[int | None, typer.Option(min=1, help="Channels of images: 1 grey, 3 colour.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many clean inputs.")]
+Channels = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Channels of images: 1 grey, 3 colour.")]
+Limit = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Only the first so many clean inputs.")]
 Mean = Annotated[str | None, typer.Option(metavar="A,B,...", help="Mean to subtract, one number or one per channel.")]
 Std = Annotated[str | None, typer.Option(metavar="A,B,...", help="Deviation to divide by, one number or one each.")]
-Batch = Annotated[int, typer.Option(min=1, help="Inputs that go through the network at a time.")]
+Batch = Annotated[int, typer.Option(min=1, max=_MANY, help="Inputs that go through the network at a time.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no tables; the verdict and the exit code only.")]
+Jobs = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Most fits at the same time on an engine.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]
 JsonOut = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write a JSON record here; - prints it.")]

@@ -1,27 +1,28 @@
 """``netpurify purify``: the purified network as a file, what was altered, and a proof."""
 
+from __future__ import annotations
+
 import json
 import math
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from torch import Tensor
 
-from netpurify import checkpoint, network, report
+import netpurify
 from netpurify.cli import defend, options
 from netpurify.cli.factory import find_factory
-from netpurify.cli.findings import Findings
 from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json, write_text
 from netpurify.cli.policies import refuse_others
-from netpurify.cli.progress import LayerBar
 from netpurify.cli.screen import note, show_line
-from netpurify.cli.sources import choose_initial, read_inputs, read_network
-from netpurify.cli.tables import show_altered, show_layers
+from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
+from netpurify.clusters import check_engine
 from netpurify.errors import InputError
-from netpurify.network import Purification
+
+if TYPE_CHECKING:
+    from netpurify.network import Purification
 
 
 def purify(
@@ -63,7 +64,7 @@ def purify(
     engine: Annotated[
         str | None, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port; else all cores.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Most fits at the same time on an engine.")] = None,
+    jobs: options.Jobs = None,
     force: options.Force = False,  # noqa: FBT002
     quiet: options.Quiet = False,  # noqa: FBT002
 ) -> None:
@@ -83,36 +84,47 @@ def purify(
     more than --max-disagreement; 2: bad input.
     """
     refuse_others(context, policy)
-    build = find_factory(factory, factory_args)
-    start = choose_initial(
-        initial, initial_seed, build, weights=weights, needed="--policy recover" if policy == "recover" else ""
-    )
-    if jobs is not None and engine is None:
+    clean = Inputs.of(data, size, channels, limit, mean, std)
+    directions, wanted = _rank(rank), defend.parse_strength(strength)
+    if engine is not None:
+        check_engine(engine, jobs)
+    elif jobs is not None:
         raise InputError("--jobs is an option of --engine; without an engine all cores work; give --engine processes")
     for option, value in (("--noise-floor", noise_floor), ("--decay", decay)):
         if value is not None and not math.isfinite(value):
             raise InputError(f"{option} must be a finite number; got {value}; leave it out to have it estimated")
+    check_initial(initial, initial_seed, needed="--policy recover" if policy == "recover" else "")
+    check_sources([weights, initial, data])
     check_outputs([out, proof, page, record, sarif], inputs=[weights, initial, data])
     for path in (out, proof):
         check_new(path, force=force)
-    model = read_network(weights, build)
-    inputs = read_inputs(data, size=size, channels=channels, limit=limit, mean=mean, std=std)
+    build = find_factory(factory, factory_args)
+    start = choose_initial(initial, initial_seed, build, weights=weights)
+    model, inputs = read_network(weights, build), clean.read()
     if policy == "defend":
         return defend.run(
-            model, inputs, strength=strength, guard=not no_guard, max_disagreement=max_disagreement,
+            model, inputs, strength=wanted, guard=not no_guard, max_disagreement=max_disagreement,
             layers=layers or None, batch=batch, files={"contaminated": weights, "data": data},
             origin={"factory": factory, "factory_args": factory_args},
             outputs=defend.Outputs(out, page, record), quiet=quiet,
         )  # fmt: skip
-    chosen: dict[str, Any] = {"policy": policy, "rank": _rank(rank), "noise_floor": noise_floor, "decay": decay}
+    chosen: dict[str, Any] = {"policy": policy, "rank": directions, "noise_floor": noise_floor, "decay": decay}
+
+    from netpurify.cli.findings import Findings
+    from netpurify.cli.progress import LayerBar
+    from netpurify.cli.tables import show_altered, show_layers
+    from netpurify.network.reference import resolve
+
     with LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
-        result = network.purify(
+        result = netpurify.network.purify(
             model, inputs, initial=start, layers=layers or None, batch=batch, proof=proof is not None, engine=engine,
             jobs=jobs, progress=bar.follow, **chosen
         )  # fmt: skip
     _require_layers(result)
     origin = {"factory": factory, "factory_args": factory_args, "initial_seed": initial_seed}
-    checkpoint.save_weights(_state(result), out, metadata={"netpurify": json.dumps(result.provenance | origin)})
+    netpurify.checkpoint.save_weights(
+        resolve(result.model), out, metadata={"netpurify": json.dumps(result.provenance | origin)}
+    )
     proof = _write_proof(result, proof)
     named = {"contaminated": weights, "initial": initial, "data": data, "purified": out, "proof": proof}
     _write_reports(result, named, page=page, record=record, sarif=sarif)
@@ -144,17 +156,13 @@ def _require_layers(result: Purification) -> None:
         raise InputError(f"at least one layer must be open to purification; none is, so nothing was written; {reasons}")
 
 
-def _state(result: Purification) -> dict[str, Tensor]:
-    return {name: value for name, value in result.model.state_dict().items() if isinstance(value, Tensor)}
-
-
 def _write_proof(result: Purification, path: Path | None) -> Path | None:
     """Where the proof is; nowhere if there is nothing to prove."""
     if path is not None and not any(layer.proofs for layer in result.layers):
         note(f"{path} was not written: no unit was fitted, so there is nothing to prove")
         return None
     if path is not None:
-        network.save_proof(result, path)
+        netpurify.network.save_proof(result, path)
     return path
 
 
@@ -162,11 +170,10 @@ def _write_reports(
     result: Purification, named: dict[str, Path | None], *, page: Path | None, record: Path | None, sarif: Path | None
 ) -> None:
     if record is not None:
-        write_json(record, report.record(result))
+        write_json(record, netpurify.report.record(result))
     if sarif is not None:
-        write_json(sarif, report.sarif(result, file=str(named["contaminated"])))
+        write_json(sarif, netpurify.report.sarif(result, file=str(named["contaminated"])))
     if page is not None:
         files = {name: path.as_posix() for name, path in named.items() if path is not None}
-        write_text(
-            page, report.purification.page(result, command=shlex.join(["netpurify", *sys.argv[1:]]), files=files)
-        )
+        command = shlex.join(["netpurify", *sys.argv[1:]])
+        write_text(page, netpurify.report.purification.page(result, command=command, files=files))

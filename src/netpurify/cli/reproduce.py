@@ -1,22 +1,26 @@
 """``netpurify reproduce``: the paper's figures, measured, as tables, plots and one page."""
 
+from __future__ import annotations
+
 import os
 import platform
 import time
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from netpurify import data, experiments, report
+import netpurify
+from netpurify.cli import options
 from netpurify.cli.screen import Bar, complain, note, show_line, show_table
+from netpurify.clusters import check_engine
 from netpurify.errors import DataError, InputError
-from netpurify.experiments import Mode
-from netpurify.experiments.experiment import trials_of
-from netpurify.experiments.figures import FIGURES
+
+if TYPE_CHECKING:
+    from netpurify import experiments, report
+    from netpurify.experiments import Mode
 
 
 def reproduce(
@@ -26,9 +30,11 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Small grids, one or two trials: minutes.")] = False,  # noqa: FBT002
     full: Annotated[bool, typer.Option("--full", help="The paper's own numbers of trials: hours.")] = False,  # noqa: FBT002
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Trials of each cell, instead of the mode's number.")
+        int | None, typer.Option(min=1, max=10**6, help="Trials of each cell, instead of the mode's number.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Trials at the same time; all cores if not given.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=10**6, help="Trials at the same time; all cores if not given.")
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port.")
     ] = "processes",
@@ -45,14 +51,18 @@ def reproduce(
     Example: [bold]netpurify reproduce 8 --quick --report figure8.html[/bold] (no download needed)
     """
     mode = _mode(quick=quick, full=full)
-    numbers = sorted(set(figures or FIGURES))
-    chosen = _chosen(numbers)
+    numbers = _numbers(figures)
+    check_engine(engine, jobs)
+
+    from netpurify.experiments.figures import FIGURES
+
+    chosen = {FIGURES[number].experiment.name: FIGURES[number].experiment for number in numbers}
     start = time.monotonic()
     if tables:
         paths = {name: _table(tables, name) for name in chosen}
     else:
-        options = {"folder": folder / mode, "mode": mode, "trials": trials, "engine": engine, "jobs": jobs}
-        plans = {name: experiments.plan(experiment, **options) for name, experiment in chosen.items()}
+        how = {"folder": folder / mode, "mode": mode, "trials": trials, "engine": engine, "jobs": jobs}
+        plans = {name: netpurify.experiments.plan(experiment, **how) for name, experiment in chosen.items()}
         _say_cost(plans)
         if dry:
             _show_plans(plans)
@@ -64,13 +74,15 @@ def reproduce(
         try:
             for name, experiment in chosen.items():
                 with Bar(name) as bar:
-                    paths[name] = experiments.run(experiment, progress=bar.follow, **options)
+                    paths[name] = netpurify.experiments.run(experiment, progress=bar.follow, **how)
         except KeyboardInterrupt:
             complain("interrupted; trials that were finished are kept, and the same command goes on from there")
             raise typer.Exit(130) from None
         show_line(f"tables: {folder / mode}")
-    rows = {name: experiments.read(path) for name, path in paths.items()}
-    results = [report.Result(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode) for number in numbers]
+    rows = {name: netpurify.experiments.read(path) for name, path in paths.items()}
+    results = [
+        netpurify.report.Result(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode) for number in numbers
+    ]
     _show_findings(results)
     for result in results:
         for failure in result.failures:
@@ -80,7 +92,7 @@ def reproduce(
             )
     about = _about(mode, trials, time.monotonic() - start, results)
     if page:
-        report.write(page, report.page(results, about=about))
+        netpurify.report.write(page, netpurify.report.page(results, about=about))
         show_line(f"page: {page}")
     if markdown:
         _write_markdown(markdown, results, about)
@@ -124,21 +136,22 @@ def _mode(*, quick: bool, full: bool) -> Mode:
     return "quick" if quick else "full" if full else "default"
 
 
-def _chosen(numbers: list[int]) -> dict[str, experiments.Experiment]:
-    unknown = [number for number in numbers if number not in FIGURES]
+def _numbers(figures: list[int] | None) -> list[int]:
+    unknown = [number for number in figures or () if number not in options.FIGURES]
     if unknown:
-        raise InputError(f"figures are numbered {min(FIGURES)} to {max(FIGURES)}; got {unknown}")
-    found = [FIGURES[number].experiment for number in sorted(set(numbers))]
-    return {experiment.name: experiment for experiment in found}
+        raise InputError(f"figures are numbered {options.FIGURES[0]} to {options.FIGURES[-1]}; got {unknown}")
+    return sorted(set(figures or options.FIGURES))
 
 
 def _need_data(chosen: Iterable[experiments.Experiment], mode: Mode) -> None:
     """Fails before anything is run, not in every trial."""
+    from netpurify.experiments.experiment import trials_of
+
     cells = [trial.settings for experiment in chosen for trial in trials_of(experiment, mode=mode, trials=1)]
     for name in sorted({str(cell["data"]) for cell in cells if "data" in cell}):
         try:
-            data.load(name, split="train")
-            data.load(name, split="test")
+            netpurify.data.load(name, split="train")
+            netpurify.data.load(name, split="test")
         except DataError as problem:
             raise DataError(f"{problem}; or choose figures that do not need {name}") from problem
 
@@ -146,12 +159,12 @@ def _need_data(chosen: Iterable[experiments.Experiment], mode: Mode) -> None:
 def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.Result]) -> dict[str, str]:
     chosen = f" --trials {trials}" if trials else ""
     flag = "" if mode == "default" else f" --{mode}"
-    figures = "".join(f" {result.figure.number}" for result in results) if len(results) < len(FIGURES) else ""
+    figures = "".join(f" {result.figure.number}" for result in results) if len(results) < len(options.FIGURES) else ""
     tables = {result.figure.experiment.name: result for result in results}
     spent = sum(float(row["seconds"] or 0.0) for result in tables.values() for row in _first_rows(result))
     return {
         "Command": f"netpurify reproduce{figures}{flag}{chosen}",
-        "Version": version("netpurify"),
+        "Version": netpurify.__version__,
         "Machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         "Time": f"{_minutes(spent)} of one core in all trials; this call took {_minutes(seconds)}",
     }
@@ -160,16 +173,16 @@ def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.
 def _first_rows(result: report.Result) -> list[experiments.Row]:
     """One row of each trial."""
     names = list(result.figure.experiment.grid(result.mode)[0])
-    return [rows[0] for rows in experiments.group(result.rows, [*names, "trial"]).values()]
+    return [rows[0] for rows in netpurify.experiments.group(result.rows, [*names, "trial"]).values()]
 
 
 def _write_markdown(path: Path, results: list[report.Result], about: dict[str, str]) -> None:
-    pictures = {result.figure.number: report.picture(result) for result in results}
+    pictures = {result.figure.number: netpurify.report.picture(result) for result in results}
     for number, picture in pictures.items():
         if picture is not None:
-            report.write(path.parent / "figures" / f"figure{number:02}.svg", picture)
-    text = report.markdown(results, about=about, images=lambda number: f"figures/figure{number:02}.svg")
-    report.write(path, text)
+            netpurify.report.write(path.parent / "figures" / f"figure{number:02}.svg", picture)
+    text = netpurify.report.markdown(results, about=about, images=lambda number: f"figures/figure{number:02}.svg")
+    netpurify.report.write(path, text)
     show_line(f"markdown: {path}")
 
 

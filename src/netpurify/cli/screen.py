@@ -1,17 +1,27 @@
-"""What commands print: tables and JSON on standard output, everything else on standard error."""
+"""What commands print: tables and JSON on standard output, everything else on standard error.
+
+Names in files may hold anything, also what would clear a terminal or paint a false verdict on it. So every text goes
+through ``visible`` here, and nothing else in the command line writes to a stream.
+"""
+
+from __future__ import annotations
 
 import json
 import math
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
+from rich.text import Text
 
-from netpurify import experiments
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from netpurify import experiments
 
 _PLAIN_WIDTH = 160
 """Columns of a table that goes into a file or a pipe, where no terminal says how wide it is."""
@@ -19,16 +29,27 @@ _SELDOM = 30.0
 """Seconds between lines of progress where there is no terminal."""
 
 
+def visible(text: str) -> str:
+    r"""The text with an escape such as ``\x1b`` in the place of every character that is not printable.
+
+    Among those are control characters, line feeds, marks that turn the direction of writing, and halves of surrogates.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 def show_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()
 ) -> None:
     """Print an aligned table; ``numbers`` are the positions of the columns to align on the right."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(title=visible(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
     for position, name in enumerate(columns):
-        table.add_column(name, justify="right" if position in numbers else "left", overflow="fold")
+        table.add_column(visible(name), justify="right" if position in numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False, markup=False).print(table)
+        table.add_row(*map(visible, row))
+    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+    Console(width=width, highlight=False, markup=False, emoji=False).print(table)
 
 
 def show_json(value: dict[str, Any]) -> None:
@@ -47,25 +68,27 @@ def finite(value: Any) -> Any:
 
 def show_line(message: str) -> None:
     """One line on standard output."""
-    sys.stdout.write(message + "\n")
+    sys.stdout.write(visible(message) + "\n")
 
 
 class Bar:
     """Progress of one piece of work: a bar on a terminal, a plain line now and then elsewhere."""
 
     def __init__(self, name: str) -> None:  # noqa: D107
-        self._name = name
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self._name = visible(name)
         self._last = 0.0
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %  {task.fields[text]}"),
+            TextColumn("{task.percentage:>3.0f} %  {task.fields[text]}", markup=False),
         )
-        self._screen = Console(stderr=True, highlight=False)
+        self._screen = Console(stderr=True, highlight=False, emoji=False)
         self._progress = Progress(*columns, console=self._screen) if self._screen.is_terminal else None
         self._task: TaskID | None = None
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self) -> Bar:
         if self._progress:
             self._progress.start()
             self._task = self._progress.add_task(self._name, total=None, text="")
@@ -77,6 +100,7 @@ class Bar:
 
     def to(self, done: float, total: float | None, text: str) -> None:
         """Show that ``done`` of ``total`` is done."""
+        text = visible(text)
         if self._progress and self._task is not None:
             self._progress.update(self._task, completed=done, total=total, text=text)
             return
@@ -101,11 +125,36 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 
+@contextmanager
+def spinner(message: str) -> Iterator[None]:
+    """Says what takes its time: with something that turns on a terminal, else in one line; on standard error."""
+    screen = Console(stderr=True, highlight=False, emoji=False)
+    if not screen.is_terminal:
+        note(message)
+        yield
+        return
+    with screen.status(Text(visible(message), style="dim")):
+        yield
+
+
 def note(message: str) -> None:
     """A line about progress, on standard error."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(message, style="dim")
+    _tell(visible(message), "dim")
 
 
 def complain(message: str) -> None:
-    """An error, on standard error."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"netpurify: {message}", style="red")
+    """An error, on standard error.
+
+    A message may have several lines of its own. All but the first are indented, so that a name in a file cannot pass
+    for a line of ours.
+    """
+    _tell("\n    ".join(map(visible, f"netpurify: {message}".split("\n"))), "red")
+
+
+def complain_at_length(text: str) -> None:
+    """Many lines, such as a traceback, on standard error, as they are."""
+    _tell("\n".join(map(visible, text.rstrip("\n").split("\n"))), "")
+
+
+def _tell(text: str, style: str) -> None:
+    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(text, style=style)

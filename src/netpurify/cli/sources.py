@@ -1,13 +1,23 @@
 """What commands read: the network, its initial weights, the clean inputs."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torch import Tensor, nn
-
-from netpurify import checkpoint, data
-from netpurify.cli.factory import Build, fill
+import netpurify
+from netpurify.cli.factory import fill
 from netpurify.errors import InputError
-from netpurify.network import Seeded
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from netpurify.cli.factory import Build
+    from netpurify.network import Seeded
+
+_DIGITS = 9
 
 
 def read_network(weights: Path, build: Build) -> nn.Module:
@@ -17,26 +27,22 @@ def read_network(weights: Path, build: Build) -> nn.Module:
         InputError: They do not fit each other.
         CheckpointError: The file cannot be read safely.
     """
-    state = checkpoint.load_weights(weights)
+    state = netpurify.checkpoint.load_weights(weights)
     model = build()
     fill(model, state, file=weights)
     return model
 
 
-def choose_initial(
-    file: Path | None, seed: int | None, build: Build | None, *, weights: Path | None = None, needed: str = ""
-) -> Path | Seeded | None:
-    """The initial weights that the options name.
+def check_initial(file: Path | None, seed: int | None, *, needed: str = "") -> None:
+    """Refuse options that do not say what the initial weights are.
 
     Args:
         file: ``--initial``.
         seed: ``--initial-seed``.
-        build: The factory, which a seed needs.
-        weights: The contaminated weights, which the initial ones must not be.
         needed: Who cannot do without, for the message; empty if none is needed.
 
     Raises:
-        InputError: Both are given, or none though one is needed, or a seed without a factory.
+        InputError: Both are given, or none though one is needed.
     """
     if file is not None and seed is not None:
         raise InputError("--initial and --initial-seed exclude each other; give the one that you have")
@@ -45,46 +51,100 @@ def choose_initial(
             f"{needed} needs the initial weights, those before training; give --initial FILE or --initial-seed N; "
             "--policy project and --policy defend do without"
         )
+
+
+def choose_initial(file: Path | None, seed: int | None, build: Build | None, *, weights: Path) -> Path | Seeded | None:
+    """The initial weights that the options name.
+
+    Args:
+        file: ``--initial``.
+        seed: ``--initial-seed``.
+        build: The factory, which a seed needs.
+        weights: The contaminated weights, which the initial ones must not be.
+
+    Raises:
+        InputError: The file is that of the contaminated weights, or there is a seed without a factory.
+    """
     if seed is not None:
         if build is None:
             raise InputError("--initial-seed needs --factory, which makes the initial weights from the seed")
-        return Seeded(build, seed)
-    if file is not None and weights is not None and file.exists() and weights.exists() and file.samefile(weights):
+        return netpurify.Seeded(build, seed)
+    if file is not None and file.samefile(weights):
         raise InputError(f"--initial must be the weights before training; {file} is the file to purify itself")
     return file
 
 
-def read_inputs(
-    path: Path,
-    *,
-    size: str | None = None,
-    channels: int | None = None,
-    limit: int | None = None,
-    mean: str | None = None,
-    std: str | None = None,
-) -> Tensor:
-    """The clean inputs that the options name.
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The clean inputs that the options name, not read yet.
+
+    Attributes:
+        path: A file or a folder.
+        size: Height and width to resize images to.
+        channels: Channels of images.
+        limit: How many to take at most.
+        mean: To subtract, one number or one for each channel.
+        std: To divide by.
+    """
+
+    path: Path
+    size: tuple[int, int] | None
+    channels: int | None
+    limit: int | None
+    mean: list[float] | None
+    std: list[float] | None
+
+    @classmethod
+    def of(
+        cls, path: Path, size: str | None, channels: int | None, limit: int | None, mean: str | None, std: str | None
+    ) -> Inputs:
+        """As the options were written.
+
+        Raises:
+            InputError: An option does not fit.
+        """
+        return cls(path, _size(size), channels, limit, _numbers("--mean", mean), _numbers("--std", std))
+
+    def read(self) -> Tensor:
+        """The inputs themselves.
+
+        Raises:
+            InputError: An option does not fit what is there.
+            DataError: The file or folder cannot be read.
+        """
+        found = netpurify.data.load_inputs(self.path, size=self.size, channels=self.channels, limit=self.limit)
+        if self.mean is None and self.std is None:
+            return found
+        return netpurify.data.normalise(found, self.mean or [0.0], self.std or [1.0])
+
+
+def check_sources(paths: Iterable[Path | None]) -> None:
+    """Refuse files that are not there, before anything else is done.
 
     Raises:
-        InputError: An option does not fit.
-        DataError: The file or folder cannot be read.
+        InputError: One of them cannot be found or reached.
     """
-    inputs = data.load_inputs(path, size=_size(size), channels=channels, limit=limit)
-    if mean is None and std is None:
-        return inputs
-    return data.normalise(inputs, _numbers("--mean", mean or "0"), _numbers("--std", std or "1"))
+    for path in paths:
+        try:
+            if path is not None:
+                path.stat()
+        except OSError as problem:
+            raise InputError(f"{path} must be there to be read; {problem.strerror}; check its name") from problem
 
 
 def _size(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     height, _, width = text.lower().partition("x")
-    if not (height.isdecimal() and width.isdecimal() and int(height) and int(width)):
+    # No image is so large that its height or width would have more digits, and Python reads no number of any length.
+    if not all(part.isdecimal() and len(part) <= _DIGITS and int(part) for part in (height, width)):
         raise InputError(f"--size must be height x width, such as 32x32; got {text!r}")
     return int(height), int(width)
 
 
-def _numbers(option: str, text: str) -> list[float]:
+def _numbers(option: str, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:

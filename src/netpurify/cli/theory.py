@@ -1,16 +1,22 @@
 """``netpurify theory``: the paper's statements beside what one run measures."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import torch
 import typer
 
+from netpurify.cli import options
 from netpurify.cli.screen import note, show_json, show_table
+from netpurify.cli.sources import check_sources
 from netpurify.errors import InputError
-from netpurify.paper.theory import Examination, Interval, Row, examine
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from netpurify.paper.theory import Examination, Interval, Row
 
 _SCHEMA = 1
 
@@ -36,11 +42,20 @@ def theory(
 
     Example: [bold]netpurify theory --k 150 --p 1000 --regime sequential --eps 0.2[/bold]
     """
+    if regime not in options.REGIMES:
+        raise InputError(f"regime must be {', '.join(options.REGIMES[:-1])} or {options.REGIMES[-1]}; got {regime!r}")
+    if inputs is not None:
+        check_sources([inputs])
+
+    import torch
+
+    from netpurify.paper.theory import examine
+
     generator = torch.Generator().manual_seed(seed)
     given = _read(inputs, m * k) if inputs else torch.randn(n, m * k, generator=generator, dtype=torch.float64)
     targets = 2.0 * torch.rand(given.shape[0], generator=generator, dtype=torch.float64) - 1.0
-    options: dict[str, Any] = {"m": m, "p": p, "gamma": gamma, "share": eps, "regime": regime, "steps": steps}
-    found = examine(given, targets, generator=generator, progress=None if as_json else note, **options)
+    chosen: dict[str, Any] = {"m": m, "p": p, "gamma": gamma, "share": eps, "regime": regime, "steps": steps}
+    found = examine(given, targets, generator=generator, progress=None if as_json else note, **chosen)
     if as_json:
         show_json({"schema": _SCHEMA, "seed": seed, **_record(found)})
         return
@@ -49,7 +64,10 @@ def theory(
     note("A condition that is to be 'sufficiently small' counts as holding below 1: the paper names no constant.")
 
 
-def _read(path: Path, size: int) -> torch.Tensor:
+def _read(path: Path, size: int) -> Tensor:
+    import numpy as np
+    import torch
+
     try:
         values = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -73,6 +91,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _number(value: float | Interval | None) -> str:
+    from netpurify.paper.theory import Interval
+
     if value is None:
         return "-"
     return f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"

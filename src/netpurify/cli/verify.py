@@ -1,19 +1,23 @@
 """``netpurify verify``: check a proof again, without solver, data or trust in who made it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from torch import Tensor
 
-from netpurify import checkpoint, network
+import netpurify
 from netpurify.cli import options
 from netpurify.cli.factory import find_factory
 from netpurify.cli.screen import complain, show_line, show_table
-from netpurify.cli.sources import choose_initial
-from netpurify.cli.tables import named, show_recheck
-from netpurify.network import ProofFile, Seeded
+from netpurify.cli.sources import check_initial, check_sources, choose_initial
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from netpurify.network import ProofFile, Seeded
 
 
 def verify(
@@ -35,12 +39,14 @@ def verify(
     [bold]netpurify verify netpurify-demo/proof.safetensors --contaminated netpurify-demo/contaminated.safetensors
     --purified netpurify-demo/purified.safetensors --initial netpurify-demo/initial.safetensors[/bold]
     """
-    claimed = network.load_proof(proof)
+    check_sources([proof, contaminated, purified, initial])
+    claimed = netpurify.network.load_proof(proof)
     build = None if factory is None else find_factory(factory, factory_args)
     needed = "this proof" if claimed.digests["initial"] is not None else ""
-    start = choose_initial(initial, initial_seed, build, weights=contaminated, needed=needed)
-    states = {"contaminated": checkpoint.load_weights(contaminated), "initial": _read(start)}
-    states["purified"] = checkpoint.load_weights(purified)
+    check_initial(initial, initial_seed, needed=needed)
+    start = choose_initial(initial, initial_seed, build, weights=contaminated)
+    states = {"contaminated": netpurify.checkpoint.load_weights(contaminated), "initial": _read(start)}
+    states["purified"] = netpurify.checkpoint.load_weights(purified)
     problems = _compare_digests(claimed, states, quiet=quiet)
     if not problems:
         problems = _recheck(claimed, states, quiet=quiet)
@@ -55,15 +61,15 @@ def verify(
 def _read(initial: Path | Seeded | None) -> dict[str, Tensor] | None:
     if initial is None:
         return None
-    if isinstance(initial, Seeded):
-        return {name: value for name, value in initial.build().state_dict().items() if isinstance(value, Tensor)}
-    return checkpoint.load_weights(initial)
+    from netpurify.network.reference import resolve
+
+    return resolve(initial)
 
 
 def _compare_digests(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None], *, quiet: bool) -> list[str]:
     rows, problems = [], []
     for role, state in states.items():
-        found, wanted = None if state is None else checkpoint.digest(state), claimed.digests[role]
+        found, wanted = None if state is None else netpurify.checkpoint.digest(state), claimed.digests[role]
         rows.append((role, str(found or "-")[:16], str(wanted or "-")[:16], "yes" if found == wanted else "no"))
         if found != wanted:
             problems.append(f"the {role} weights are not those that the proof speaks of; give the file of that run")
@@ -73,10 +79,12 @@ def _compare_digests(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] 
 
 
 def _recheck(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None], *, quiet: bool) -> list[str]:
+    from netpurify.cli.tables import named, show_recheck
+
     before, initial, after = states["contaminated"], states["initial"], states["purified"]
     assert before is not None
     assert after is not None
-    found = network.recheck(
+    found = netpurify.network.recheck(
         claimed.proofs, claimed.decays, before, initial, after, claimed.policy, noise_floor=claimed.noise_floor
     )
     if not quiet:

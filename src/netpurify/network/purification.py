@@ -10,6 +10,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from netpurify import checkpoint
+from netpurify.clusters import check_engine
 from netpurify.errors import InputError
 from netpurify.lad.blas import one_thread
 from netpurify.network import project as projection
@@ -194,7 +195,9 @@ def _check_fits(policy: str, floor: float | None, decay: float | None, engine: s
         raise InputError('decay is an option of policy="recover"; project starts from the initial weights as they are')
     if decay is not None and not 0.0 < decay <= 1.0:
         raise InputError(f"decay must be None or a number above 0 and up to 1; got {decay}")
-    if jobs is not None and engine is None:
+    if engine is not None:
+        check_engine(engine, jobs)
+    elif jobs is not None:
         raise InputError('jobs is an option of engine; without one all cores work; give engine="processes"')
 
 

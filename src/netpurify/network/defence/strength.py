@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 STRENGTHS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
 """What may be tried, from the weakest on. Beyond, a hundred held-out inputs are too few to see what is lost."""
@@ -41,7 +41,7 @@ class Step:
             return math.nan
         if self.differing == self.inputs:
             return 1.0
-        return float(beta.ppf(level, self.differing + 1, self.inputs - self.differing))
+        return float(betaincinv(self.differing + 1, self.inputs - self.differing, level))
 
 
 def allowed(confidence: float) -> float:

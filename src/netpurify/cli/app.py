@@ -1,0 +1,78 @@
+"""All commands, and what becomes of whatever they raise."""
+
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+import netpurify
+from netpurify.cli import BROKEN, INTERRUPTED, check, contaminate, data, demo, diff, purify, reproduce, theory, verify
+from netpurify.cli.screen import complain, complain_at_length
+from netpurify.errors import DisagreementError, NetpurifyError
+
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+"""Whatever the parser refuses; typer exports only this one kind of it."""
+
+app = typer.Typer(
+    name="netpurify",
+    help="Purify contaminated neural networks without labels and without retraining.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+app.command("check")(check.check)
+app.command("purify")(purify.purify)
+app.command("verify")(verify.verify)
+app.command("contaminate")(contaminate.contaminate)
+app.command("diff")(diff.diff)
+app.command("demo")(demo.demo)
+app.command("reproduce")(reproduce.reproduce)
+app.command("theory")(theory.theory)
+app.add_typer(data.app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    asked: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,  # noqa: FBT002
+) -> None:
+    if asked:
+        typer.echo(f"netpurify {netpurify.__version__}")
+        raise typer.Exit
+
+
+def run() -> int:
+    """Run the command that ``sys.argv`` names; what it raises becomes a message and an exit code."""
+    try:
+        code = app(prog_name="netpurify", standalone_mode=False)
+        sys.stdout.flush()
+    except _UsageError as error:
+        return _refuse(error)
+    except NetpurifyError as error:
+        complain(str(error))
+        return 1 if isinstance(error, DisagreementError) else 2
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except MemoryError as error:
+        complain(f"there is not enough memory for it ({error}); give fewer or smaller inputs, or a smaller --batch")
+        return 2
+    except ImportError as error:
+        complain_at_length(traceback.format_exc())
+        complain(f"netpurify is not installed whole ({error}); install it again with all that it needs")
+        return BROKEN
+    except Exception:
+        complain_at_length(traceback.format_exc())
+        complain("this is a fault of netpurify, not of your input; please report it with the lines above")
+        return BROKEN
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(error: Exception) -> int:
+    """What the parser could not understand, and where the help is."""
+    context, message = getattr(error, "ctx", None), error.format_message()  # pyright: ignore[reportAttributeAccessIssue]
+    if message:  # with rich, the help that a bare command gives is printed already
+        complain(message)
+    if message and context is not None:
+        complain_at_length(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
+    return 2
