@@ -239,3 +239,12 @@ def test_grades_have_signs_and_words():
     text = report.purification.page(made.mixed())
     for grade in (Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE):
         assert grade.meaning in text
+
+
+def test_a_misfit_beyond_every_number_is_drawn_without_it():
+    layer = next(layer for layer in made.mixed().layers if layer.histogram.any())
+    (drawn,) = [
+        picture for picture in pictures(replace(layer, error_scale=np.full(layer.units, np.inf)))
+        if "residual" in picture.caption
+    ]  # fmt: skip
+    assert drawn.svg.startswith("<svg")

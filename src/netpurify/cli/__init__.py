@@ -7,6 +7,7 @@ its installation, 130 interrupted. Nothing here imports torch before a command h
 import signal
 import sys
 import threading
+import warnings
 
 INTERRUPTED = 130
 BROKEN = 3
@@ -18,8 +19,10 @@ def main() -> None:
         # Here rather than above: an interrupt or a failure while modules load is answered like any other.
         from netpurify.cli import streams
         from netpurify.cli.app import run
+        from netpurify.cli.screen import tell_warning
 
         streams.install()
+        warnings.showwarning = tell_warning
         code = run()
     except KeyboardInterrupt:
         code = INTERRUPTED

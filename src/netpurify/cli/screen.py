@@ -156,5 +156,10 @@ def complain_at_length(text: str) -> None:
     _tell("\n".join(map(visible, text.rstrip("\n").split("\n"))), "")
 
 
+def tell_warning(message: object, category: type[Warning], *_: object) -> None:
+    """As ``warnings.showwarning``, on one line, without the place in the code."""
+    note(f"{category.__name__}: {message}")
+
+
 def _tell(text: str, style: str) -> None:
     Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(text, style=style)

@@ -9,6 +9,7 @@ from html import escape
 from importlib.util import find_spec
 from io import StringIO
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from netpurify.errors import InputError
 
@@ -88,7 +89,10 @@ def render(fill: "Callable[[Figure], None]", *, size: tuple[float, float], title
         figure = Figure(figsize=size, layout=layout)
         fill(figure)
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # a date would make every drawing another
-        figure.savefig(text, format="svg", metadata=nothing)
+        with catch_warnings():
+            # Names of layers may have letters that the font lacks; the reader's browser has fonts of its own.
+            filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(text, format="svg", metadata=nothing)
     return _embeddable(text.getvalue(), title, description)
 
 

@@ -70,7 +70,7 @@ def _replaced(layer: LayerRecord) -> Picture:
 def _residuals(layer: LayerRecord) -> Picture:
     filled = np.flatnonzero(layer.histogram)
     first, last = int(filled[0]), int(filled[-1]) + 1
-    floors, scales = layer.noise_floor[layer.noise_floor > 0.0], layer.error_scale[layer.error_scale > 0.0]
+    floors, scales = (values[np.isfinite(values) & (values > 0.0)] for values in (layer.noise_floor, layer.error_scale))
     zeros = f" {plural(layer.zeros, 'residual')} at most the noise floor not drawn." if layer.zeros else ""
     caption = f"Sizes of {plural(int(layer.histogram.sum()), 'residual')}, how far weights are from the fit.{zeros}"
 
