@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netpurify.atomic import write_atomically
+from netpurify.atomic import check_target, write_atomically, write_together
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 posix = pytest.mark.skipif(os.name == "nt", reason="permissions, links, limits and signals are those of POSIX")
@@ -133,3 +133,66 @@ def test_a_file_that_is_protected_from_writing_is_refused(tmp_path):
     with pytest.raises(PermissionError):
         write(tmp_path / "some", b"new")
     assert (tmp_path / "some").read_bytes() == b"old"
+
+
+def test_files_that_are_written_together_get_their_names_together(tmp_path):
+    (tmp_path / "b").write_bytes(b"old")
+    with write_together():
+        write(tmp_path / "a", b"new")
+        write(tmp_path / "b", b"new")
+        assert not (tmp_path / "a").exists()
+        assert (tmp_path / "b").read_bytes() == b"old"
+    assert names(tmp_path) == ["a", "b"]
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == b"new"
+    write(tmp_path / "c", b"new")
+    assert names(tmp_path) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("problem", [FULL, KeyboardInterrupt(), ValueError("mine"), SystemExit(1)], ids=repr)
+@pytest.mark.parametrize("moment", ["between", "second block", "rename 1", "rename 2", "rename 3"])
+@pytest.mark.parametrize("links", [True, False])
+def test_files_that_are_written_together_are_all_there_or_none(tmp_path, monkeypatch, problem, moment, links):
+    def fail(*_):
+        raise problem
+
+    def no_links(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    def rename(partial, target):
+        renamed.append(target)
+        if moment == f"rename {len(renamed)}":
+            raise problem
+        return really(partial, target)
+
+    def together():
+        with write_together():
+            write(tmp_path / "a", b"new")
+            if moment == "between":
+                raise problem
+            write(tmp_path / "b", b"new", then=fail if moment == "second block" else lambda: None)
+            write(tmp_path / "c", b"new")
+
+    renamed, really = [], Path.replace
+    monkeypatch.setattr(Path, "replace", rename)
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    for name in ("b", "c"):
+        (tmp_path / name).write_bytes(b"old")
+    with pytest.raises(type(problem)):
+        together()
+    monkeypatch.undo()
+    assert names(tmp_path) == ["b", "c"]
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes() == b"old"
+
+
+@posix
+def test_places_for_a_file_can_be_asked_for_beforehand(tmp_path):
+    check_target(tmp_path / "new")
+    (tmp_path / "some").write_bytes(b"")
+    check_target(tmp_path / "some")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "", "n" * 300):
+        with pytest.raises(OSError, match=r"Not a regular file|Is a directory|File name too long"):
+            check_target(tmp_path / name)
+    with pytest.raises(OSError, match="Not a regular file"):
+        check_target(os.devnull)

@@ -3,14 +3,19 @@
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
 PARTIAL = ".partial-"
 """Start of the name of everything that is not finished."""
+
+_waiting: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("_waiting", default=None)
+"""Finished files of the enclosing ``write_together`` and the names that they will get; ``None`` outside of one."""
 
 
 @contextmanager
@@ -22,7 +27,8 @@ def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
 
     Whatever fails, also an interrupt, the earlier file stays as it was and nothing unfinished is left; only a killed
     process leaves a ``.partial-`` file behind. A symbolic link stays one: what it leads to is written. A file that was
-    there keeps its permissions, a new one has those that any new file gets.
+    there keeps its permissions, a new one has those that any new file gets. Within ``write_together`` the content gets
+    its name when that block ends.
 
     Raises:
         OSError: It cannot be written: no such folder, a full disk, a folder or a device of that name, a file that is
@@ -30,8 +36,9 @@ def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     permissions = _permissions(target)
-    # A part of the name says whose leftover it is; the whole could become longer than a name may be.
-    partial = target.with_name(f"{PARTIAL}{target.name[:32]}-{secrets.token_hex(4)}")
+    partial = _beside(target)
+    waiting = _waiting.get()
+    finished = False
     try:
         with partial.open("xb") as stream:
             if permissions is not None:
@@ -40,9 +47,88 @@ def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
             stream.flush()
             # Before the rename: after a power cut, the final name must not stand for blocks that were never written.
             os.fsync(stream.fileno())
-        partial.replace(target)
+        if waiting is None:
+            partial.replace(target)
+        else:
+            waiting.append((partial, target))
+        finished = True
     finally:
-        partial.unlink(missing_ok=True)
+        if not finished or waiting is None:
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_together() -> Iterator[None]:
+    """All files that ``write_atomically`` writes within the block get their names when it ends, or none does.
+
+        with write_together():
+            save_weights(state, "model.safetensors")
+            write_report(result, "report.html")
+
+    If the block raises, or if one of the files cannot get its name, everything is as it was before: new files are not
+    there, and files that were to be replaced have their earlier content. Only a process that is killed while names are
+    given leaves some files new and others not.
+
+    Raises:
+        OSError: A file could not get its name.
+    """
+    waiting: list[tuple[Path, Path]] = []
+    token = _waiting.set(waiting)
+    try:
+        yield
+        _give_names(waiting)
+    finally:
+        _waiting.reset(token)
+        for partial, _ in waiting:
+            partial.unlink(missing_ok=True)
+
+
+def check_target(path: str | Path) -> None:
+    """Refuse a place where ``write_atomically`` could write no file.
+
+    Raises:
+        OSError: The name is too long, is a folder, a device or a pipe, or a file that is protected from writing.
+    """
+    _permissions(Path(os.path.realpath(path)))
+
+
+def _give_names(waiting: list[tuple[Path, Path]]) -> None:
+    """Rename all, and take it back if one cannot be renamed."""
+    kept: list[tuple[Path, Path, Path | None]] = []
+    try:
+        for partial, target in waiting:
+            kept.append((partial, target, _keep(target)))
+            partial.replace(target)
+    except BaseException:
+        for partial, target, earlier in reversed(kept):
+            if partial.exists():  # it was not renamed
+                continue
+            if earlier is None:
+                target.unlink()
+            else:
+                earlier.replace(target)
+        raise
+    finally:
+        for _, _, earlier in kept:
+            if earlier is not None:
+                earlier.unlink(missing_ok=True)
+
+
+def _keep(target: Path) -> Path | None:
+    """A second name for what is there, so that it can be put back; ``None`` if nothing is."""
+    if not target.exists():
+        return None
+    earlier = _beside(target)
+    try:
+        os.link(target, earlier)
+    except OSError:  # a file system without links
+        shutil.copy2(target, earlier)
+    return earlier
+
+
+def _beside(target: Path) -> Path:
+    # A part of the name says whose leftover it is; the whole could become longer than a name may be.
+    return target.with_name(f"{PARTIAL}{target.name[:32]}-{secrets.token_hex(4)}")
 
 
 def _permissions(target: Path) -> int | None:

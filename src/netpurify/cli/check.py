@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import netpurify
 from netpurify.cli import options
-from netpurify.cli.factory import find_factory
-from netpurify.cli.outputs import SCREEN, check_outputs, write_json
+from netpurify.cli.factory import find_factory, prints_aside
+from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
 from netpurify.cli.screen import show_line
 from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
 
@@ -52,13 +52,16 @@ def check(
     from netpurify.cli.tables import show_plan
 
     model = read_network(weights, build)
-    plan = netpurify.network.check(model, inputs.read(), initial=start, layers=layers or None, batch=batch)
-    if record is not None:
-        write_json(record, _record(plan))
-    if record != SCREEN:
-        if not quiet:
-            show_plan(plan)
-        show_line(_verdict(plan))
+    clean = inputs.read()
+    with prints_aside():
+        plan = netpurify.network.check(model, clean, initial=start, layers=layers or None, batch=batch)
+    with all_or_none():
+        if record is not None:
+            write_json(record, _record(plan))
+        if record != SCREEN:
+            if not quiet:
+                show_plan(plan)
+            show_line(_verdict(plan))
 
 
 def _verdict(plan: Plan) -> str:

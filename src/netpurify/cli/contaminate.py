@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netpurify.cli import options
-from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json
+from netpurify.cli.outputs import SCREEN, all_or_none, check_new, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
 from netpurify.cli.sources import check_sources
 from netpurify.errors import InputError
@@ -62,15 +62,18 @@ def contaminate(
     state = checkpoint.load_weights(weights)
     found = alter(state, chosen, share=share, generator=Generator().manual_seed(seed), names=names or None)
     about = {"law": repr(chosen), "share": share, "seed": seed, "source": checkpoint.digest(state)}
-    checkpoint.save_weights(found.state, out, metadata={name: str(value) for name, value in about.items()})
-    if record is not None:
-        write_json(
-            record, {"schema": _SCHEMA, **about, "result": checkpoint.digest(found.state), **_record(state, found)}
-        )
-    if record != SCREEN:
-        rows = [(name, f"{int(mask.sum()):,}", f"{mask.numel():,}") for name, mask in found.altered.items()]
-        show_table("", ("tensor", "altered", "of"), rows, numbers=(1, 2))
-        show_line(f"weights: {out}")
+    if not found.altered:
+        kinds = sorted({str(value.dtype) for value in state.values()})
+        raise InputError(f"{weights} must hold real floating weights to be altered; it holds {', '.join(kinds)} only")
+    with all_or_none():
+        checkpoint.save_weights(found.state, out, metadata={name: str(value) for name, value in about.items()})
+        if record is not None:
+            result = {"result": checkpoint.digest(found.state), **_record(state, found)}
+            write_json(record, {"schema": _SCHEMA, **about, **result})
+        if record != SCREEN:
+            rows = [(name, f"{int(mask.sum()):,}", f"{mask.numel():,}") for name, mask in found.altered.items()]
+            show_table("", ("tensor", "altered", "of"), rows, numbers=(1, 2))
+            show_line(f"weights: {out}")
 
 
 def _pairs(settings: list[str]) -> dict[str, str]:

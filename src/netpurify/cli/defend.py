@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import netpurify
-from netpurify.cli.outputs import SCREEN, write_json, write_text
+from netpurify.cli.factory import prints_aside
+from netpurify.cli.outputs import SCREEN, all_or_none, write_json, write_text
 from netpurify.cli.screen import note, show_line
 from netpurify.errors import InputError
 
@@ -76,16 +77,17 @@ def run(
     """
     from netpurify.cli.progress import sweeps
 
-    with sweeps(len(inputs), quiet=quiet) as follow:
+    with prints_aside(), sweeps(len(inputs), quiet=quiet) as follow:
         result = netpurify.network.purify(
             model, inputs, policy="defend", strength=strength, guard=guard, max_disagreement=max_disagreement,
             layers=layers, batch=batch, progress=follow,
         )  # fmt: skip
-    _say(result, screen=outputs.record != SCREEN, quiet=quiet)
-    _write(result, files, origin, outputs)
-    if outputs.record != SCREEN:
-        written = (outputs.out, outputs.page, outputs.record)
-        show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
+    with all_or_none():
+        _say(result, screen=outputs.record != SCREEN, quiet=quiet)
+        _write(result, files, origin, outputs)
+        if outputs.record != SCREEN:
+            written = (outputs.out, outputs.page, outputs.record)
+            show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
 
 
 def parse_strength(text: str) -> float | Literal["auto"]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import netpurify
-from netpurify.cli.outputs import write_text
+from netpurify.atomic import write_atomically
+from netpurify.cli.outputs import all_or_none, check_outputs, write_text
 from netpurify.cli.screen import note, show_line, show_table
 from netpurify.errors import InputError
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from torch import nn
 
     from netpurify.experiments import demo as stories
+
+_FILES = (
+    "initial.safetensors", "contaminated.safetensors", "purified.safetensors", "proof.safetensors", "inputs.npy",
+    "report.html",
+)  # fmt: skip
 
 
 def demo(
@@ -29,6 +35,7 @@ def demo(
     Example: [bold]netpurify demo --folder netpurify-demo[/bold]
     """
     _make(folder)
+    check_outputs([folder / name for name in _FILES], inputs=[])
 
     from netpurify.cli.tables import show_layers
     from netpurify.experiments import demo as stories
@@ -42,13 +49,13 @@ def demo(
     learnt = stories.backdoor()
     note("3. a healthy CNN")
     untouched = stories.healthy(story.trained, story.inputs, story.initial)
-    _save(story, folder)
-    show_line("")
-    show_table(
-        "", ("", "network", "measured", "before", "after"), _rows(story, learnt, untouched=untouched), numbers=(3, 4)
-    )
-    show_line(f"report: {folder / 'report.html'}; {time.monotonic() - begun:.0f} s, no labels, no download")
-    show_line(f"try: {_command(folder, stories.SEED)}")
+    with all_or_none():
+        _save(story, folder)
+        show_line("")
+        columns = ("", "network", "measured", "before", "after")
+        show_table("", columns, _rows(story, learnt, untouched=untouched), numbers=(3, 4))
+        show_line(f"report: {folder / 'report.html'}; {time.monotonic() - begun:.0f} s, no labels, no download")
+        show_line(f"try: {_command(folder, stories.SEED)}")
     raise typer.Exit(0 if story.right and untouched else 1)
 
 
@@ -107,7 +114,8 @@ def _save(story: stories.Recovery, folder: Path) -> None:
     for name, model in networks.items():
         netpurify.checkpoint.save_weights(model.state_dict(), folder / f"{name}.safetensors")
     netpurify.network.save_proof(story.result, folder / "proof.safetensors")
-    np.save(folder / "inputs.npy", story.inputs.numpy())
+    with write_atomically(folder / "inputs.npy") as stream:
+        np.save(stream, story.inputs.numpy())
     files = {name: f"{name}.safetensors" for name in networks} | {"data": "inputs.npy"}
     text = netpurify.report.purification.page(
         story.result, title="A fifth of the weights altered", command=_command(folder, stories.SEED), files=files

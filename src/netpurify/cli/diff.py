@@ -10,7 +10,7 @@ import typer
 
 import netpurify
 from netpurify.cli import options
-from netpurify.cli.outputs import SCREEN, check_outputs, write_json
+from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
 from netpurify.cli.sources import check_sources
 
@@ -36,13 +36,14 @@ def diff(
     check_outputs([record], inputs=[first, second])
     states = [netpurify.checkpoint.load_weights(path) for path in (first, second)]
     found = netpurify.contaminate.difference(*states)
-    if record is not None:
-        digests = [netpurify.checkpoint.digest(state) for state in states]
-        write_json(record, {"schema": _SCHEMA, "same": found.same, "digests": digests, **asdict(found)})
-    if record != SCREEN:
-        if not quiet:
-            _show(found)
-        show_line(_verdict(found))
+    with all_or_none():
+        if record is not None:
+            digests = [netpurify.checkpoint.digest(state) for state in states]
+            write_json(record, {"schema": _SCHEMA, "same": found.same, "digests": digests, **asdict(found)})
+        if record != SCREEN:
+            if not quiet:
+                _show(found)
+            show_line(_verdict(found))
     raise typer.Exit(0 if found.same else 1)
 
 

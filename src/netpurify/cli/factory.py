@@ -6,7 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,11 +87,16 @@ def _import(name: str) -> Any:
             ) from error
 
 
+def prints_aside() -> AbstractContextManager[object]:
+    """What the network prints when it is run goes to standard error: standard output is for tables and JSON."""
+    return redirect_stdout(sys.stderr)
+
+
 @contextmanager
 def _user_code(trouble: str) -> Iterator[None]:
     """What the user's code prints goes to standard error, and what it raises becomes an ``InputError``."""
     try:
-        with redirect_stdout(sys.stderr):
+        with prints_aside():
             yield
     except InputError:
         raise

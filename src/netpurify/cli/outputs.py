@@ -1,12 +1,15 @@
 """What commands write: refused before the long work rather than after it, and there whole or not at all."""
 
 import json
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from netpurify.atomic import write_atomically
+from netpurify.atomic import check_target, write_atomically, write_together
 from netpurify.cli.screen import finite, show_json
 from netpurify.errors import InputError
 
@@ -14,7 +17,7 @@ SCREEN = Path("-")
 
 
 def check_outputs(paths: Iterable[Path | None], *, inputs: Iterable[Path | None]) -> None:
-    """Refuse outputs that could not be written, that are an input, or that are given twice.
+    """Refuse outputs that could not be written, are no regular file, are an input, or are given twice.
 
     Raises:
         InputError: One of them is.
@@ -23,11 +26,9 @@ def check_outputs(paths: Iterable[Path | None], *, inputs: Iterable[Path | None]
     for path in paths:
         if path is None or path == SCREEN:
             continue
-        if path.is_dir():
-            raise InputError(f"{path} is a folder; name a file in it")
+        _check_place(path)
         if any(_same(path, other) for other in taken):
             raise InputError(f"{path} is named twice, or is an input, which is never overwritten; name another file")
-        _check_folder(path)
         taken.append(path)
 
 
@@ -43,6 +44,27 @@ def check_new(path: Path | None, *, force: bool) -> None:
         raise InputError(f"{path} will be written as safetensors; give it a name that ends in .safetensors")
     if path.exists() and not force:
         raise InputError(f"{path} is there already; name another file, or give --force to replace it")
+
+
+@contextmanager
+def all_or_none() -> Iterator[None]:
+    """What is written within the block is there when it ends, all of it; if anything fails, none of it.
+
+    Whatever the block prints is on its way before the files get their names: if standard output is full, there are no
+    files either, and the same command works again once there is room.
+
+    Raises:
+        InputError: A file could not get its name.
+    """
+    try:
+        with write_together():
+            yield
+            sys.stdout.flush()
+    except OSError as problem:
+        raise InputError(
+            f"{problem.filename or 'the outputs'} cannot be written ({problem.strerror}); nothing was written; make "
+            "room, or name other files"
+        ) from problem
 
 
 def write_text(path: Path, text: str) -> None:
@@ -77,11 +99,16 @@ def _same(path: Path, other: Path) -> bool:
     return path.resolve() == other.resolve()
 
 
-def _check_folder(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it first")
+def _check_place(path: Path) -> None:
+    """Refuse what cannot be written to, before the long work rather than after it."""
     try:
-        with TemporaryFile(dir=path.parent):
+        check_target(path)
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.is_dir():
+            raise InputError(f"{path} cannot be written: there is no folder {folder}; make it first")
+        with TemporaryFile(dir=folder):
             pass
+    except IsADirectoryError as problem:
+        raise InputError(f"{path} is a folder; name a file in it") from problem
     except OSError as problem:
-        raise InputError(f"{path} cannot be written ({problem.strerror}); choose another folder") from problem
+        raise InputError(f"{path} cannot be written ({problem.strerror}); name another file") from problem

@@ -13,8 +13,8 @@ import typer
 
 import netpurify
 from netpurify.cli import defend, options
-from netpurify.cli.factory import find_factory
-from netpurify.cli.outputs import SCREEN, check_new, check_outputs, write_json, write_text
+from netpurify.cli.factory import find_factory, prints_aside
+from netpurify.cli.outputs import SCREEN, all_or_none, check_new, check_outputs, write_json, write_text
 from netpurify.cli.policies import refuse_others
 from netpurify.cli.screen import note, show_line
 from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
@@ -115,27 +115,27 @@ def purify(
     from netpurify.cli.tables import show_altered, show_layers
     from netpurify.network.reference import resolve
 
-    with LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
+    with prints_aside(), LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
         result = netpurify.network.purify(
             model, inputs, initial=start, layers=layers or None, batch=batch, proof=proof is not None, engine=engine,
             jobs=jobs, progress=bar.follow, **chosen
         )  # fmt: skip
-    _require_layers(result)
     origin = {"factory": factory, "factory_args": factory_args, "initial_seed": initial_seed}
-    netpurify.checkpoint.save_weights(
-        resolve(result.model), out, metadata={"netpurify": json.dumps(result.provenance | origin)}
-    )
-    proof = _write_proof(result, proof)
-    named = {"contaminated": weights, "initial": initial, "data": data, "purified": out, "proof": proof}
-    _write_reports(result, named, page=page, record=record, sarif=sarif)
     findings = Findings.of(result)
-    if record != SCREEN:
-        if not quiet:
-            show_layers(result)
-            show_altered(result.altered, show)
-            show_line(findings.agreement)
-        show_line(findings.verdict)
-        show_line(f"written: {', '.join(str(path) for path in (out, proof, page, record, sarif) if path is not None)}")
+    with all_or_none():
+        metadata = {"netpurify": json.dumps(result.provenance | origin)}
+        netpurify.checkpoint.save_weights(resolve(result.model), out, metadata=metadata)
+        proof = _write_proof(result, proof)
+        named = {"contaminated": weights, "initial": initial, "data": data, "purified": out, "proof": proof}
+        _write_reports(result, named, page=page, record=record, sarif=sarif)
+        if record != SCREEN:
+            if not quiet:
+                show_layers(result)
+                show_altered(result.altered, show)
+                show_line(findings.agreement)
+            show_line(findings.verdict)
+            written = (out, proof, page, record, sarif)
+            show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
     raise typer.Exit(findings.code)
 
 
@@ -148,12 +148,6 @@ def _rank(text: str | None) -> float | None:
         raise InputError(
             f"--rank must be a number of directions, such as 36, or a share of energy, such as 0.99; got {text!r}"
         ) from error
-
-
-def _require_layers(result: Purification) -> None:
-    if not result.layers:
-        reasons = "; ".join(f"{part.name} ({part.kind}): {part.reason}" for part in result.skipped[:5])
-        raise InputError(f"at least one layer must be open to purification; none is, so nothing was written; {reasons}")
 
 
 def _write_proof(result: Purification, path: Path | None) -> Path | None:
@@ -169,11 +163,11 @@ def _write_proof(result: Purification, path: Path | None) -> Path | None:
 def _write_reports(
     result: Purification, named: dict[str, Path | None], *, page: Path | None, record: Path | None, sarif: Path | None
 ) -> None:
-    if record is not None:
-        write_json(record, netpurify.report.record(result))
     if sarif is not None:
         write_json(sarif, netpurify.report.sarif(result, file=str(named["contaminated"])))
     if page is not None:
         files = {name: path.as_posix() for name, path in named.items() if path is not None}
         command = shlex.join(["netpurify", *sys.argv[1:]])
         write_text(page, netpurify.report.purification.page(result, command=command, files=files))
+    if record is not None:  # last, since it may go to the screen
+        write_json(record, netpurify.report.record(result))

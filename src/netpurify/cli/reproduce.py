@@ -7,13 +7,13 @@ import platform
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import netpurify
 from netpurify.cli import options
+from netpurify.cli.outputs import all_or_none, check_outputs
 from netpurify.cli.screen import Bar, complain, note, show_line, show_table
 from netpurify.clusters import check_engine
 from netpurify.errors import DataError, InputError
@@ -68,8 +68,8 @@ def reproduce(
             _show_plans(plans)
             return
         _need_data(chosen.values(), mode)
-        for path in (page, markdown):
-            _check_writable(path)
+        _make_folders(path for path in (page, markdown) if path is not None)
+        check_outputs([page, markdown], inputs=[])
         paths = {}
         try:
             for name, experiment in chosen.items():
@@ -91,11 +91,12 @@ def reproduce(
                 f"({failure.trials})"
             )
     about = _about(mode, trials, time.monotonic() - start, results)
-    if page:
-        netpurify.report.write(page, netpurify.report.page(results, about=about))
-        show_line(f"page: {page}")
-    if markdown:
-        _write_markdown(markdown, results, about)
+    with all_or_none():
+        if page:
+            netpurify.report.write(page, netpurify.report.page(results, about=about))
+            show_line(f"page: {page}")
+        if markdown:
+            _write_markdown(markdown, results, about)
     raise typer.Exit(1 if any(result.failures for result in results) else 0)
 
 
@@ -116,18 +117,12 @@ def _table(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def _check_writable(path: Path | None) -> None:
-    """Before the hours, not after them."""
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path.parent):
-            pass
-    except OSError as problem:
-        raise InputError(f"{path} cannot be written ({problem.strerror}); choose a file in another folder") from problem
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it")
+def _make_folders(paths: Iterable[Path]) -> None:
+    for path in paths:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"{path} cannot be written ({problem.strerror}); name a file elsewhere") from problem
 
 
 def _mode(*, quick: bool, full: bool) -> Mode:
