@@ -103,10 +103,14 @@ class Runner:
             return list(batches(self._data, self._batch))
 
     def outputs(self) -> Iterator[Tensor | None]:
-        """The network's output for each batch, as a tensor if there is one in it."""
+        """The network's output for each batch, as a tensor if there is one in it.
+
+        A copy: a network may give a tensor of its own, and write it over when it is called again.
+        """
         with _quiet(self._data):
             for inputs in batches(self._data, self._batch):
-                yield _first_tensor(self._call(inputs))
+                found = _first_tensor(self._call(inputs))
+                yield None if found is None else found.clone()
 
     def order(self, layers: Sequence[Layer]) -> dict[str, int]:
         """Names of the layers that the inputs reach, in the order of execution, and how often a batch does at most."""

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -115,6 +115,8 @@ def repair(
     copy = duplicate(model)
     modes = {name: module.training for name, module in copy.named_modules()}
     reference = None if initial is None else resolve(initial)
+    if isinstance(initial, nn.Module | Mapping) and reference is not None:  # the caller may train it on
+        reference = {name: value.clone() for name, value in reference.items()}
     chosen = None if layers is None else list(layers)
     known, skipped = sort_layers(copy, reference, chosen, ties(model))
     contaminated = {name: value.clone() for name, value in resolve(copy).items()}

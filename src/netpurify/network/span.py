@@ -75,7 +75,8 @@ class Span:
         start = 0
         while start < rows.shape[0] and not self.full:
             part = rows[start : start + room - self._held]
-            self._rows.append(part.detach().double().cpu().numpy())
+            # A copy: the network may work on in place.
+            self._rows.append(part.detach().to("cpu", torch.float64, copy=True).numpy())
             self._held += part.shape[0]
             start += part.shape[0]
             if self._held >= room:

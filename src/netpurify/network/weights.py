@@ -24,7 +24,8 @@ class Weights:
     @classmethod
     def of(cls, matrix: Tensor, reference: Tensor, *, bias: bool) -> "Weights":
         """Both as matrices of a layer; NaN, infinite and absurd weights are missing."""
-        contaminated, initial = matrix.cpu().numpy(), reference.cpu().numpy()
+        # Copies: without a bias, a matrix is a view of the network's own memory, which is written over later.
+        contaminated, initial = (value.to("cpu", copy=True).numpy() for value in (matrix, reference))
         sizes = np.maximum(np.abs(contaminated), np.abs(initial))
         # Where initial weights are 0, the small ones of the layer say what is usual: nine in ten may be altered. Those
         # that are 0 still say nothing: rows that training never lit, weights that were pruned.

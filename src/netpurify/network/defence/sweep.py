@@ -111,7 +111,7 @@ def sweep(
                 raise InputError(_CHANGED.format(name=layer.name, what="once more"))
             now, before = _halves(given_to(given, named), layer.name, inputs)
             moments = Moments(layer, now, before)
-            old = layer.matrix().double().cpu().numpy()
+            old = layer.matrix().to("cpu", torch.float64, copy=True).numpy()  # not the weights that are written below
             new, kept = moments.fit(old, strength)
             layer.write(torch.from_numpy(new).to(layer.module.weight))
             change = float(np.linalg.norm(new - old) / max(float(np.linalg.norm(old)), 1e-300))
