@@ -121,7 +121,9 @@ class _Plan:
                 f"the right-hand side must not be infinite; entry [{row}, {start + column}] is {data[column, row]}; "
                 "mark entries that are known to be wrong as missing (NaN)"
             )
-        return solve_panel(self.design, data, floor, accuracy=self.accuracy, identify=self.identify)
+        # One BLAS thread each: panels are the parallel work, and a product split over cores would add in another order.
+        with one_thread():
+            return solve_panel(self.design, data, floor, accuracy=self.accuracy, identify=self.identify)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,25 +184,23 @@ class _Answer:
 
 def _run(plan: _Plan, panels: Iterable[tuple[int, NDArray, NDArray[np.float64]]]) -> Iterator[tuple[int, PanelAnswer]]:
     """Panels through ``plan.work`` on its threads, in order, with only a few in flight."""
-    # One BLAS thread each: panels are the parallel work, and a product split over cores would add in another order.
-    with one_thread():
-        if plan.threads == 1:
+    if plan.threads == 1:
+        for start, columns, floor in panels:
+            yield start, plan.work(start, columns, floor)
+        return
+    with ThreadPoolExecutor(plan.threads) as pool:
+        waiting: deque = deque()
+        try:
             for start, columns, floor in panels:
-                yield start, plan.work(start, columns, floor)
-            return
-        with ThreadPoolExecutor(plan.threads) as pool:
-            waiting: deque = deque()
-            try:
-                for start, columns, floor in panels:
-                    waiting.append((start, pool.submit(plan.work, start, columns, floor)))
-                    if len(waiting) > 2 * plan.threads:
-                        first, future = waiting.popleft()
-                        yield first, future.result()
-                while waiting:
+                waiting.append((start, pool.submit(plan.work, start, columns, floor)))
+                if len(waiting) > 2 * plan.threads:
                     first, future = waiting.popleft()
                     yield first, future.result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+            while waiting:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _prepare(matrix: ArrayLike | Design, right: ArrayLike) -> tuple[Design, NDArray, Callable[[NDArray], ArrayLike]]:
