@@ -1,7 +1,6 @@
 """Only regular files are opened: a pipe would keep the reader waiting, a device could do anything."""
 
 import os
-import signal
 import socket
 from pathlib import Path
 
@@ -13,20 +12,6 @@ from netpurify.checkpoint.mapping import map_regular, open_regular
 from netpurify.errors import CheckpointError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="pipes have names on POSIX alone")
-
-
-@pytest.fixture
-def impatient():
-    """Ends a test that waits for ever; that one need not wait is what it shows."""
-
-    def stop(*_):
-        raise TimeoutError("the reader waits for a pipe")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(20)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.usefixtures("impatient")

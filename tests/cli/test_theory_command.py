@@ -112,3 +112,13 @@ def test_pickled_inputs_are_refused(tmp_path):
     done = run(*SMALL, "--inputs", str(path))
     assert done.returncode == 2
     assert "--inputs must be a .npy file of numbers" in done.stderr
+
+
+def test_inputs_that_claim_more_than_the_file_holds_are_bad_input(tmp_path):
+    path = tmp_path / "inputs.npy"
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (312500000000, 80), }\n"  # 200 TB
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+    done = run(*SMALL, "--inputs", str(path))
+    assert done.returncode == 2, done.stderr
+    assert "--inputs must be a .npy file" in done.stderr
+    assert "200000000000000 bytes; got 0" in done.stderr.replace("\n", " ")

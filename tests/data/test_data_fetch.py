@@ -152,6 +152,20 @@ def test_source_without_the_files_is_named(made, tmp_path):
         data.fetch(made.dataset.name, root=tmp_path, source=tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("fault", ["missing", "damaged", "pipe"])
+def test_a_source_that_does_not_fit_leaves_no_folder_behind(made, tmp_path, fault):
+    last = made.dataset.files[-1].name
+    source = put(tmp_path / "source", made.contents)
+    (source / last).unlink()
+    if fault == "damaged":
+        (source / last).write_bytes(b"foreign")
+    if fault == "pipe" and hasattr(os, "mkfifo"):
+        os.mkfifo(source / last)
+    with pytest.raises(DataError, match=last):
+        fetch_dataset(made.dataset, tmp_path / "root", source)
+    assert not (tmp_path / "root").exists()
+
+
 @pytest.mark.parametrize("moment", ["fsync", "replace"])
 @pytest.mark.parametrize("problem", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
 def test_failure_in_the_middle_of_a_write_leaves_nothing_half_done(made, tmp_path, monkeypatch, moment, problem):
@@ -227,6 +241,7 @@ def test_who_comes_second_waits_and_finds_the_work_done(made, tmp_path, monkeypa
         return real(folder)
 
     monkeypatch.setattr(store, "sole_writer", after_another)
+    put(tmp_path / "root" / made.dataset.name, {})
     fetch_dataset(made.dataset, tmp_path / "root", put(tmp_path / "empty", {}))
     assert holds(tmp_path / "root", made)
 

@@ -121,6 +121,9 @@ REFUSED = {
     "shape beyond the file": (header("(1099511627776, 9)", room=8), "announces .*79164837199872 bytes; got 8"),
     "shape beyond numbers": (header(f"({'9' * 400},)"), "announces|damaged"),
     "shape below zero": (header("(-1, -8)", room=64), r"\[n, \.\.\.\]; got the shape \[-1, -8\]"),
+    "shape of truth values": (header("(True, 2)", room=16), r"whole numbers; got \(True, 2\)"),
+    "shape of truth values in an archive": (archive({"x.npy": header("(True, 2)", room=16)}), "whole numbers; got"),
+    "shape of too many dimensions": (header(f"({'1, ' * 70})", room=8), "at most 32 whole numbers"),
     "array cut": (npy(VALUES)[:-1], "240 bytes; got 239"),
     "array and more": (npy(VALUES) + b"\0", "240 bytes; got 241"),
     "header cut": (npy(VALUES)[:40], "header of the array is damaged"),
@@ -183,6 +186,14 @@ def test_an_archive_that_unpacks_to_an_unlikely_size_is_refused_and_small_ones_a
         load(tmp_path, zeros)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX alone")
+@pytest.mark.usefixtures("impatient")
+def test_a_pipe_is_refused_and_nobody_waits(tmp_path):
+    os.mkfifo(tmp_path / "some.npy")
+    with pytest.raises(DataError, match=r"some\.npy: expected a file or folder.*It is a pipe, a socket or a device"):
+        load_inputs(tmp_path / "some.npy")
+
+
 def test_missing_files_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.npy: expected a file or folder.*No such file"):
         load_inputs(tmp_path / "nowhere.npy")
@@ -197,6 +208,9 @@ def test_missing_files_are_refused(tmp_path):
         ({"channels": 2}, r"channels must be 1 \(grey\) or 3"),
         ({"size": (0, 3)}, r"size must be \(height, width\)"),
         ({"size": (3,)}, r"size must be \(height, width\)"),
+        ({"size": (99_999, 99_999)}, "size must be of at most 89478485 pixels; got 99999x99999, 9999800001 pixels"),
+        ({"size": (1, 10**20)}, "size must be of at most 89478485 pixels"),
+        ({"size": (1 << 31, 1)}, "size must be of at most 89478485 pixels"),
         ({"size": (3, 3)}, "size and channels are for folders"),
         ({"channels": 1}, "size and channels are for folders"),
     ],

@@ -1,7 +1,10 @@
 """Inputs from a folder of images: sorted, scaled to [0, 1], and every image that cannot be used named."""
 
 import io
+import os
+import struct
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import torch
 from PIL import Image
 
 from netpurify.data import load_inputs
+from netpurify.data.memory import free_memory
 from netpurify.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -152,4 +156,98 @@ def test_more_images_than_memory_holds_are_refused(tmp_path, monkeypatch):
     put(tmp_path, a_png=encoded(COLOUR))
     monkeypatch.setattr(torch, "empty", full)
     with pytest.raises(DataError, match="1 images of 4x6 need 0 GB, more than there is; give limit"):
+        load_inputs(tmp_path)
+
+
+def test_images_that_would_fill_the_memory_are_refused_before_one_is_resized(tmp_path, monkeypatch):
+    def forbidden(*_, **__):
+        raise AssertionError("no image may be read or resized before the memory for all was counted")
+
+    put(tmp_path, a_png=encoded(COLOUR), b_png=encoded(COLOUR))
+    monkeypatch.setattr("netpurify.data.folders.free_memory", lambda: 2 * 3 * 9000 * 9000 * 4 - 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Image, "open", forbidden)
+        with pytest.raises(DataError, match="2 images of 9000x9000 need 2 GB, more than there is; give limit, or a"):
+            load_inputs(tmp_path, size=(9000, 9000), channels=3)
+    monkeypatch.setattr("netpurify.data.folders.free_memory", lambda: 2 * 3 * 4 * 6 * 4 - 1)
+    with pytest.raises(DataError, match="2 images of 4x6 need 0 GB"):
+        load_inputs(tmp_path)
+    assert load_inputs(tmp_path, limit=1).shape == (1, 3, 4, 6)
+
+
+def test_free_memory_is_what_the_system_tells():
+    assert 1 << 20 < free_memory() < 1 << 62
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + kind + content + zlib.crc32(kind + content).to_bytes(4, "big")
+
+
+def png(*, kind: int, channels: int, bits: int = 16) -> bytes:
+    """Two by two pixels of nought."""
+    rows = 2 * (b"\0" + bytes(2 * channels * bits // 8))
+    header = struct.pack(">2L5B", 2, 2, bits, kind, 0, 0, 0)
+    parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def tiff(*, bits: int, planes: int = 1) -> bytes:
+    """Two by two pixels of nought, red, green and blue together or each for itself."""
+    places = 3 if planes == 2 else 1
+    values = {
+        256: [2], 257: [2], 258: [bits] * 3, 259: [1], 262: [2], 273: [0] * places, 277: [3], 278: [2],
+        279: [12 * bits // 8 // places] * places, 284: [planes],
+    }  # fmt: skip
+    after = 8 + 2 + 12 * len(values) + 4
+    notes = sum(4 * len(some) for some in values.values() if len(some) > 1)
+    values[273] = [after + notes + number * values[279][0] for number in range(places)]
+    records, long = b"", b""
+    for tag, some in values.items():
+        content = struct.pack(f"<{len(some)}L", *some)
+        place = content if len(some) == 1 else struct.pack("<L", after + len(long))
+        long += b"" if len(some) == 1 else content
+        records += struct.pack("<2HL", tag, 4, len(some)) + place
+    return b"II*\0\x08\0\0\0" + struct.pack("<H", len(values)) + records + bytes(4) + long + bytes(12 * bits // 8)
+
+
+EIGHT = {
+    "PNG": png(kind=2, channels=3, bits=8),
+    "TIFF": tiff(bits=8),
+    "TIFF in planes": tiff(bits=8, planes=2),
+    "PPM": b"P6 2 2 255\n" + bytes(12),
+    "PPM of fewer": b"P6 2 2 100\n" + bytes(12),
+    "BMP of five and six": b"BM" + struct.pack("<3L", 82, 0, 66)
+    + struct.pack("<3L2H6L", 40, 2, 2, 1, 16, 3, 8, 0, 0, 0, 0) + struct.pack("<3L", 0xF800, 0x7E0, 0x1F) + bytes(8),
+}  # fmt: skip
+SIXTEEN = {
+    "PNG grey": (png(kind=0, channels=1), "mode I;16"),
+    "PNG colour": (png(kind=2, channels=3), "mode RGB;16B"),
+    "PNG grey and transparent": (png(kind=4, channels=2), "mode LA;16B"),
+    "PNG colour and transparent": (png(kind=6, channels=4), "mode RGBA;16B"),
+    "TIFF": (tiff(bits=16), "16 bits"),
+    "TIFF in planes": (tiff(bits=16, planes=2), "16 bits"),
+    "PPM": (b"P6 2 2 65535\n" + bytes(24), "values up to 65535"),
+    "PPM of nine": (b"P6 2 2 256\n" + bytes(24), "values up to 256"),
+    "PPM in words": (b"P3 2 2 999\n" + b"1 " * 12, "values up to 999"),
+}
+
+
+@pytest.mark.parametrize("content", EIGHT.values(), ids=EIGHT.keys())
+def test_images_of_eight_bits_or_fewer_are_read(tmp_path, content):
+    assert load_inputs(put(tmp_path, a_png=content)).tolist() == torch.zeros(1, 3, 2, 2).tolist()
+
+
+@pytest.mark.parametrize(("content", "word"), SIXTEEN.values(), ids=SIXTEEN.keys())
+@pytest.mark.parametrize("channels", [None, 1, 3])
+def test_images_of_more_than_eight_bits_are_refused(tmp_path, content, word, channels):
+    with pytest.raises(DataError, match=rf"a\.png: expected 8 bits for each channel; got {word}"):
+        load_inputs(put(tmp_path, a_png=content), channels=channels)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX alone")
+@pytest.mark.usefixtures("impatient")
+def test_a_pipe_among_images_is_refused_and_nobody_waits(tmp_path):
+    put(tmp_path, a_png=encoded(COLOUR))
+    os.mkfifo(tmp_path / "z.png")
+    with pytest.raises(DataError, match=r"z\.png: the image cannot be read .*It is a pipe, a socket or a device"):
         load_inputs(tmp_path)

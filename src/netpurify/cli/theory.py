@@ -11,7 +11,7 @@ import typer
 from netpurify.cli import options
 from netpurify.cli.screen import note, show_json, show_table
 from netpurify.cli.sources import check_sources
-from netpurify.errors import InputError
+from netpurify.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,14 +65,19 @@ def theory(
 
 
 def _read(path: Path, size: int) -> Tensor:
-    import numpy as np
     import torch
 
+    from netpurify.checkpoint.mapping import open_regular
+    from netpurify.data.arrays import read_npy
+
     try:
-        values = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"--inputs must be a .npy file of numbers [n, m k]; {path}: {error}") from error
-    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "fiu":
+        with open_regular(path) as stream:
+            values = read_npy(stream, str(path), limit=None)
+    except OSError as error:
+        raise InputError(f"--inputs must be a .npy file of numbers [n, m k]; {path}: {error.strerror}") from error
+    except DataError as error:
+        raise InputError(f"--inputs must be a .npy file of numbers [n, m k]; {error}") from error
+    if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise InputError(f"--inputs must hold real numbers [n, m k]; {path} does not")
     if values.shape[1] != size:
         raise InputError(f"--inputs must be [n, m k] = [n, {size}]; {path} holds {list(values.shape)}; set --m and --k")

