@@ -1,6 +1,7 @@
 """A proof as a file: what anyone needs, besides the weights, to check a purification again."""
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from netpurify.network.records import Proof
 
 VERSION = 1
 _PARTS = ("units", "columns", "coefficients", "dual")
+_DIGESTS = ("contaminated", "initial", "purified", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,38 +88,70 @@ def load_proof(path: str | Path) -> ProofFile:
     tensors = checkpoint.load_weights(Path(path))
     try:
         content = json.loads(text)
-        if content["version"] != VERSION:
-            raise InputError(f"{path} is a proof of version {content['version']}; this netpurify reads {VERSION}")
-        proofs = tuple(_proof(number, block, tensors) for number, block in enumerate(content["blocks"]))
-        decays = {str(name): float(value) for name, value in content["decays"].items()}
-        digests = {name: content["digests"][name] for name in ("contaminated", "initial", "purified", "data")}
-        policy, floor = content["policy"], content["noise_floor"]
-        floor = None if floor is None else float(floor)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise InputError(f"{path} must be a whole proof; {type(error).__name__}: {error}") from error
-    if policy not in ("recover", "project") or any(proof.layer not in decays for proof in proofs) or not _usable(floor):
-        raise InputError(f"{path} must be a whole proof; its policy, noise floor or decays have no meaning")
-    return ProofFile(proofs, decays, policy, floor, digests)
+        version = content["version"]
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} must be a whole proof; its metadata are damaged ({type(error).__name__}); get it again"
+        ) from error
+    if type(version) is not int or version != VERSION:
+        raise InputError(f"{path} is a proof of version {str(version)[:20]}; this netpurify reads {VERSION}")
+    odd = _odd(content)
+    if odd:
+        raise InputError(f"{path} must be a whole proof; its {odd} have no meaning; get it again")
+    proofs = tuple(
+        _proof(f"{path} must be a whole proof; block {number}", number, block, tensors)
+        for number, block in enumerate(content["blocks"])
+    )
+    decays = {name: float(decay) for name, decay in content["decays"].items()}
+    missing = next((proof.layer for proof in proofs if proof.layer not in decays), None)
+    if missing is not None:
+        raise InputError(f"{path} must be a whole proof; it has no decay of the layer {missing!r}; get it again")
+    floor = content["noise_floor"]
+    digests = {name: content["digests"][name] for name in _DIGESTS}
+    return ProofFile(proofs, decays, content["policy"], None if floor is None else float(floor), digests)
 
 
-def _usable(floor: float | None) -> bool:
-    return floor is None or 0.0 <= floor < float("inf")
-
-
-def _proof(number: int, block: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Proof:
-    parts = {part: tensors[f"{number}.{part}"].numpy() for part in _PARTS if part != "columns"}
-    columns = tensors[f"{int(block['columns'])}.columns"].numpy()
-    count = parts["units"].size
-    shapes = {
-        "coefficients": (columns.shape[1], count),
-        "dual": (columns.shape[0], count),
-        "units": (count,),
+def _odd(content: dict[str, Any]) -> str | None:
+    """The first part of the metadata that is not as ``save_proof`` writes it."""
+    policy, floor, decays, digests, blocks = (
+        content.get(name) for name in ("policy", "noise_floor", "decays", "digests", "blocks")
+    )
+    fits = {
+        "policy": policy in ("recover", "project"),
+        "noise floor": floor is None or (_is_number(floor) and floor >= 0),
+        "decays": isinstance(decays, dict) and all(map(_is_number, decays.values())),
+        "digests": isinstance(digests, dict)
+        and all(name in digests and isinstance(digests[name], str | None) for name in _DIGESTS),
+        "blocks": isinstance(blocks, list) and all(map(_is_block, blocks)),
     }
-    for part, shape in shapes.items():
-        kind = "i" if part == "units" else "f"
-        if parts[part].shape != shape or parts[part].dtype.kind != kind:
-            raise InputError(f"block {number} of the proof must have {part} {list(shape)}; got {parts[part].shape}")
-    group, groups = int(block["group"]), int(block["groups"])
-    if not 0 <= group < groups or (count and int(parts["units"].min()) < 0):
-        raise InputError(f"block {number} of the proof must name a group and units that exist")
-    return Proof(layer=str(block["layer"]), group=group, groups=groups, columns=columns, **parts)
+    return next((name for name, fit in fits.items() if not fit), None)
+
+
+def _is_number(value: Any) -> bool:
+    # A whole number of a thousand digits is none that a float can hold.
+    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
+
+
+def _is_block(block: Any) -> bool:
+    if not isinstance(block, dict) or not isinstance(block.get("layer"), str):
+        return False
+    counts = [block.get(name) for name in ("group", "groups", "columns")]
+    return all(type(count) is int and 0 <= count < 1 << 31 for count in counts) and block["group"] < block["groups"]
+
+
+def _proof(what: str, number: int, block: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Proof:
+    names = {part: f"{block['columns'] if part == 'columns' else number}.{part}" for part in _PARTS}
+    parts = {part: tensors.get(name) for part, name in names.items()}
+    for part, tensor in parts.items():
+        dtype, dimensions = (torch.int64, 1) if part == "units" else (torch.float64, 2)
+        if tensor is None or tensor.dtype != dtype or tensor.ndim != dimensions:
+            got = "nothing" if tensor is None else f"{tensor.dtype}, {list(tensor.shape)}"
+            raise InputError(f"{what} must have {part} in {dtype} with {dimensions} dimensions; got {got}")
+    arrays = {part: tensor.numpy() for part, tensor in parts.items() if tensor is not None}
+    (fan_in, rank), count = arrays["columns"].shape, arrays["units"].size
+    for part, shape in {"coefficients": (rank, count), "dual": (fan_in, count)}.items():
+        if arrays[part].shape != shape:
+            raise InputError(f"{what} must have {part} {list(shape)}; got {list(arrays[part].shape)}")
+    if count and int(arrays["units"].min()) < 0:
+        raise InputError(f"{what} must name units that exist; one is below zero")
+    return Proof(layer=block["layer"], group=block["group"], groups=block["groups"], **arrays)
