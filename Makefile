@@ -2,16 +2,34 @@
 VENV := .venv
 PYTHON ?= python3
 RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(RUN) -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test lint bench setup clean
+.PHONY: demo test test-fast test-all test-programs fuzz lint bench setup clean
 
 demo: setup
 	$(RUN) -m netpurify demo
 	$(RUN) examples/mnist.py
 	$(RUN) examples/planted.py
 
+# Everything that runs without further programs; the last lines say what was skipped.
 test: lint
-	$(RUN) -m pytest -n 2
+	$(PYTEST)
+
+# For the work in between: all but the tests that are marked as slow.
+test-fast: lint
+	$(PYTEST) -m 'not slow'
+
+# Everything, with downloads; a skipped test is a failure.
+test-all: $(VENV)/.all test-programs lint
+	NETPURIFY_NETWORK_TESTS=1 $(PYTEST) --no-skips
+
+test-programs:
+	sh tools/test_programs.sh
+
+# Longer than the bounded loops within the tests: hostile and broken files for every reader.
+fuzz: setup
+	$(RUN) tools/fuzz.py $(FUZZ)
 
 lint: setup
 	$(VENV)/bin/ruff format --check .
@@ -25,11 +43,15 @@ setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.ready
-	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+	$(PIP) --editable '.[dev,bench]'
+	touch $@
+
+$(VENV)/.all: $(VENV)/.ready
+	$(PIP) --editable '.[dev,ray]'
 	touch $@
 
 clean:

@@ -126,13 +126,13 @@ def test_pipes_and_circles_of_links_are_refused_and_stay(tmp_path):
     assert names(tmp_path) == ["circle", "pipe"]
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_file_that_is_protected_from_writing_is_refused(tmp_path):
-    (tmp_path / "some").write_bytes(b"old")
-    (tmp_path / "some").chmod(0o444)
+@posix
+def test_a_file_that_is_protected_from_writing_is_refused(plain_user):
+    (plain_user / "some").write_bytes(b"old")
+    (plain_user / "some").chmod(0o444)
     with pytest.raises(PermissionError):
-        write(tmp_path / "some", b"new")
-    assert (tmp_path / "some").read_bytes() == b"old"
+        write(plain_user / "some", b"new")
+    assert (plain_user / "some").read_bytes() == b"old"
 
 
 def test_files_that_are_written_together_get_their_names_together(tmp_path):

@@ -21,11 +21,20 @@ def gone(pid: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("name", "jobs"), [("inline", None), ("processes", 1)])
-def test_one_worker_runs_here_on_one_thread_and_gives_the_threads_back(name, jobs):
+@pytest.fixture
+def two_threads():
+    """More than one thread, so that giving back what was there before is another thing than leaving one."""
     before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("inline", None), ("processes", 1)])
+@pytest.mark.usefixtures("two_threads")
+def test_one_worker_runs_here_on_one_thread_and_gives_the_threads_back(name, jobs):
     assert list(engine.run(threads, [0, 1], engine=name, jobs=jobs)) == [(0, (1, os.getpid())), (1, (1, os.getpid()))]
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == 2
     assert engine.workers(name, jobs=jobs) == 1
 
 
@@ -45,11 +54,11 @@ def test_stopping_early_ends_the_processes():
     assert gone(pid)
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_what_work_raises_reaches_the_caller():
-    before = torch.get_num_threads()
     with pytest.raises(LookupError, match="not three"):
         list(engine.run(fussy, range(5), engine="inline"))
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == 2
 
 
 def test_a_dead_process_is_an_error_with_a_remedy():

@@ -69,6 +69,8 @@ def test_the_papers_example_recovers_both_layers(capsys):
 
 
 def test_commands_exist():
-    targets = set(re.findall(r"^([a-z]+):", (README.parent / "Makefile").read_text(), flags=re.MULTILINE))
-    commands = set(re.findall(r"^make ([a-z]+)", README.read_text(), flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (README.parent / "Makefile").read_text(), flags=re.MULTILINE))
+    commands = set(re.findall(r"^make ([a-z-]+)", README.read_text(), flags=re.MULTILINE))
     assert {"demo", "test"} <= commands <= targets
+    guide = (README.parent / "CONTRIBUTING.md").read_text()
+    assert {"test", "test-fast", "test-all"} <= set(re.findall(r"`make ([a-z-]+)`", guide)) <= targets

@@ -199,11 +199,11 @@ def test_leftovers_of_a_killed_process_are_cleared(made, tmp_path):
     assert holds(tmp_path / "root", made)
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
-def test_folder_without_permission_to_write_is_named(made, tmp_path):
-    (tmp_path / "root").mkdir(mode=0o500)
+@pytest.mark.skipif(os.name == "nt", reason="permissions are those of POSIX")
+def test_folder_without_permission_to_write_is_named(made, plain_user):
+    (plain_user / "root").mkdir(mode=0o500)
     with pytest.raises(DataError, match="NETPURIFY_DATA"):
-        from_folder(made, tmp_path)
+        from_folder(made, plain_user)
 
 
 def test_file_in_place_of_the_cache_is_named(made, tmp_path):

@@ -81,7 +81,7 @@ def _read(path: Path, size: int) -> Tensor:
         raise InputError(f"--inputs must hold real numbers [n, m k]; {path} does not")
     if values.shape[1] != size:
         raise InputError(f"--inputs must be [n, m k] = [n, {size}]; {path} holds {list(values.shape)}; set --m and --k")
-    return torch.from_numpy(values.astype(np.float64))
+    return torch.from_numpy(values.astype("float64"))
 
 
 def _title(found: Examination) -> str:
