@@ -9,14 +9,10 @@ import pytest
 SMALL = ["theory", "--n", "3", "--m", "2", "--k", "40", "--p", "60", "--eps", "0.1"]
 
 
-def run(*arguments):
-    return subprocess.run([sys.executable, "-m", "netpurify", *arguments], capture_output=True, text=True, check=False)
-
-
-def test_table_has_every_part_and_one_verdict_per_row():
+def test_table_has_every_part_and_one_verdict_per_row(run):
     done = run(*SMALL, "--regime", "sequential")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
     assert lines[0].startswith("n = 3, m = 2, k = 40, p = 60")
     parts = [line.split("  ")[0] for line in lines[2:]]
     for part in (
@@ -38,18 +34,20 @@ def test_table_has_every_part_and_one_verdict_per_row():
     assert any("holds" in line for line in lines)
 
 
-def test_json_is_the_same_for_the_same_seed_and_another_for_another():
-    first, again, other = (json.loads(run(*SMALL, "--json", "--seed", seed).stdout) for seed in ("4", "4", "5"))
+def test_json_is_the_same_for_the_same_seed_and_another_for_another(run):
+    elsewhere = [sys.executable, "-m", "netpurify", *SMALL, "--json", "--seed", "4"]
+    first = json.loads(subprocess.run(elsewhere, capture_output=True, check=True).stdout)
+    again, other = (json.loads(run(*SMALL, "--json", "--seed", seed).out) for seed in ("4", "5"))
     assert first == again != other
     assert first["schema"] == 1
     assert first["setting"]["share"] == 0.1
     assert {"part", "quantity", "relation", "bound", "measured", "verdict", "note"} == set(first["rows"][0])
 
 
-def test_given_inputs_are_used(tmp_path):
+def test_given_inputs_are_used(run, tmp_path):
     path = tmp_path / "inputs.npy"
     np.save(path, np.random.default_rng(0).standard_normal((4, 80)))
-    record = json.loads(run(*SMALL, "--json", "--inputs", str(path)).stdout)
+    record = json.loads(run(*SMALL, "--json", "--inputs", str(path)).out)
     assert record["setting"]["n"] == 4
 
 
@@ -68,35 +66,35 @@ def test_given_inputs_are_used(tmp_path):
         (["--nonsense"], "--nonsense"),
     ],
 )
-def test_bad_input_ends_with_code_2_and_a_message_without_a_traceback(arguments, message):
+def test_bad_input_ends_with_code_2_and_a_message_without_a_traceback(run, arguments, message):
     done = run(*SMALL, *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
 
 
-def test_inputs_that_patches_do_not_cover(tmp_path):
+def test_inputs_that_patches_do_not_cover(run, tmp_path):
     path = tmp_path / "inputs.npy"
     np.save(path, np.zeros((4, 81)))
     done = run(*SMALL, "--inputs", str(path))
-    assert done.returncode == 2
-    assert "[n, m k] = [n, 80]" in done.stderr
+    assert done.code == 2
+    assert "[n, m k] = [n, 80]" in done.err
 
 
-def test_an_empty_file_is_bad_input(tmp_path):
+def test_an_empty_file_is_bad_input(run, tmp_path):
     path = tmp_path / "inputs.npy"
     path.touch()
     done = run(*SMALL, "--inputs", str(path))
-    assert done.returncode == 2
-    assert "--inputs must be a .npy file" in done.stderr
+    assert done.code == 2
+    assert "--inputs must be a .npy file" in done.err
 
 
-def test_json_has_no_words_that_json_does_not_know(tmp_path):
+def test_json_has_no_words_that_json_does_not_know(run, tmp_path):
     path = tmp_path / "inputs.npy"
     np.save(path, 0.01 * np.random.default_rng(0).standard_normal((3, 80)))
     done = run(*SMALL, "--json", "--inputs", str(path), "--gamma", "24", "--steps", "5")
-    assert done.returncode == 0, done.stderr
-    json.loads(done.stdout, parse_constant=lambda word: pytest.fail(word))
+    assert done.code == 0, done.err
+    json.loads(done.out, parse_constant=lambda word: pytest.fail(word))
 
 
 def test_a_terminal_that_knows_few_signs_gets_the_table_all_the_same():
@@ -106,12 +104,12 @@ def test_a_terminal_that_knows_few_signs_gets_the_table_all_the_same():
     assert done.returncode == 0, done.stderr
 
 
-def test_pickled_inputs_are_refused(tmp_path):
+def test_pickled_inputs_are_refused(run, tmp_path):
     path = tmp_path / "inputs.npy"
     np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
     done = run(*SMALL, "--inputs", str(path))
-    assert done.returncode == 2
-    assert "--inputs must be a .npy file of numbers" in done.stderr
+    assert done.code == 2
+    assert "--inputs must be a .npy file of numbers" in done.err
 
 
 def test_inputs_that_claim_more_than_the_file_holds_are_bad_input(tmp_path):
@@ -119,6 +117,6 @@ def test_inputs_that_claim_more_than_the_file_holds_are_bad_input(tmp_path):
     text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (312500000000, 80), }\n"  # 200 TB
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
     done = run(*SMALL, "--inputs", str(path))
-    assert done.returncode == 2, done.stderr
-    assert "--inputs must be a .npy file" in done.stderr
-    assert "200000000000000 bytes; got 0" in done.stderr.replace("\n", " ")
+    assert done.code == 2, done.err
+    assert "--inputs must be a .npy file" in done.err
+    assert "200000000000000 bytes; got 0" in done.err.replace("\n", " ")
