@@ -62,7 +62,7 @@ def test_given_inputs_are_used(run, tmp_path):
         (["--regime", "both"], "regime must be"),
         (["--gamma", "1e300"], "lower gamma"),
         (["--gamma", "0"], "gamma must be a positive number"),
-        (["--inputs", "absent.npy"], "--inputs must be a .npy file"),
+        (["--inputs", "absent.npy"], "absent.npy must be there to be read"),
         (["--nonsense"], "--nonsense"),
     ],
 )
@@ -112,7 +112,7 @@ def test_pickled_inputs_are_refused(run, tmp_path):
     assert "--inputs must be a .npy file of numbers" in done.err
 
 
-def test_inputs_that_claim_more_than_the_file_holds_are_bad_input(tmp_path):
+def test_inputs_that_claim_more_than_the_file_holds_are_bad_input(run, tmp_path):
     path = tmp_path / "inputs.npy"
     text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (312500000000, 80), }\n"  # 200 TB
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
