@@ -30,6 +30,57 @@ def tied():
     network[1].weight = network[0].weight
     return network
 
+class Spare(nn.Module):
+    # The inputs never reach its last layer, and a norm is of a kind that is not examined.
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(60, 40), nn.LayerNorm(40), nn.Linear(40, 5)
+
+    def forward(self, inputs):
+        return self.norm(self.first(inputs))
+
+class Normed(Spare):
+    # Every layer is reached.
+
+    def forward(self, inputs):
+        return self.last(super().forward(inputs))
+
+class Printing(nn.Sequential):
+    def forward(self, inputs):
+        print("running")
+        return super().forward(inputs)
+
+class Ending(nn.Sequential):
+    def forward(self, inputs):
+        raise SystemExit(0)
+
+class Stumbling(nn.Sequential):
+    def forward(self, inputs):
+        raise KeyError("no such key")
+
+class Mixed(nn.Sequential):
+    # Takes weights of any dtype, layer by layer.
+
+    def forward(self, inputs):
+        first, between, last = self
+        return last(between(first(inputs.to(first.weight.dtype))).to(last.weight.dtype))
+
+def mixed():
+    return Mixed(*build())
+
+def printing():
+    return Printing(*build())
+
+def ending():
+    return Ending(*build())
+
+def stumbling():
+    return Stumbling(*build())
+
+def normed_weights():
+    return nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(60, 40, bias=False)), nn.Linear(40, 5))
+
 def leaving():
     raise SystemExit(0)
 

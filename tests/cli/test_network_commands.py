@@ -39,7 +39,7 @@ def test_check_as_json_on_standard_output_and_in_a_file(run, files, common):
     run("check", "contaminated.safetensors", *common, "--layer", "0", "--json", files / "plan.json")
     found = json.loads((files / "plan.json").read_text())
     assert found["repairable"] == []
-    assert found["skipped"] == [{"name": "2", "kind": "Linear", "reason": "not asked for"}]
+    assert found["skipped"] == [{"name": "2", "kind": "Linear", "reason": "not asked for", "missed": False}]
 
 
 def test_purify_recovers_the_truth_and_says_so(run, files, common):
@@ -158,6 +158,19 @@ def test_network_of_one_layer_whose_factory_prints(run, files):
     done = run("check", *options, "--json", "-")
     assert json.loads(done.out)["layers"][0]["name"] == ""
     assert "building" in done.err
+
+
+@pytest.mark.parametrize("command", ["check", "purify", "defend"])
+def test_json_stays_json_though_the_network_prints(run, files, command):
+    options = ["trained.safetensors", "--factory", "small_networks:printing", "--data", "inputs.npy", "--json", "-"]
+    if command == "purify":
+        options += ["--initial-seed", "5", "-o", files / "out.safetensors"]
+    if command == "defend":
+        options += ["--policy", "defend", "--strength", "0.1", "-o", files / "out.safetensors"]
+    done = run("purify" if command == "defend" else command, *options)
+    assert done.code == 0, done.err
+    assert isinstance(json.loads(done.out), dict)
+    assert "running" in done.err
 
 
 def test_tied_weights_may_be_in_the_file_once(run, files):

@@ -38,6 +38,9 @@ def spoilt(files):
                             files / "hollow.safetensors")  # fmt: skip
     checkpoint.save_weights({"other": torch.zeros(3)}, files / "other.safetensors")
     checkpoint.save_weights({**state, "0.weight": torch.zeros(40, 7)}, files / "shapes.safetensors")
+    for kind in ("int64", "int8", "bool", "uint16", "complex64", "float8_e4m3fn"):
+        odd = {name: value.to(getattr(torch, kind)) for name, value in state.items()}
+        checkpoint.save_weights(odd, files / f"{kind}.safetensors")
     (files / "there.safetensors").write_bytes(b"precious")
     return files
 
@@ -52,6 +55,7 @@ PURIFY = [
     (["{}/shapes.safetensors", *GOOD], "mis-shaped: 0.weight [40, 7] instead of [40, 60]"),
     ([WEIGHTS, *GOOD, "--factory-args", '{"width": 41}'], "mis-shaped: 0.weight [40, 60] instead of [41, 60]"),
     ([WEIGHTS, *GOOD, "--factory-args", "width=41"], "must be a JSON object"),
+    ([WEIGHTS, *GOOD, "--factory-args", "[" * 100_000], "must be a JSON object"),
     ([WEIGHTS, *GOOD, "--factory-args", "[41]"], "must be a JSON object"),
     ([WEIGHTS, *GOOD, "--factory-args", '{"depth": 2}'], "it raised TypeError"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks"], "must be package.module:function"),
@@ -87,7 +91,21 @@ PURIFY = [
     ([WEIGHTS, *GOOD, "--noise-floor", "inf"], "--noise-floor must be a finite number"),
     ([WEIGHTS, *GOOD, "--decay", "inf"], "--decay must be a finite number"),
     ([WEIGHTS, *GOOD, "--batch", "0"], "Invalid value for '--batch'"),
+    ([WEIGHTS, *GOOD, "--batch", "1" + 30 * "0"], "Invalid value for '--batch'"),
+    ([WEIGHTS, *GOOD, "--limit", "1" + 30 * "0"], "Invalid value for '--limit'"),
+    ([WEIGHTS, *GOOD, "--size", 5000 * "9" + "x1"], "--size must be height x width"),
     ([WEIGHTS, *GOOD, "--engine", "abacus"], "engine must be"),
+    ([WEIGHTS, *GOOD, "--factory", "small_networks:ending"], "it raised SystemExit: 0"),
+    ([WEIGHTS, *GOOD, "--factory", "small_networks:stumbling"], "it raised KeyError: 'no such key'"),
+    *(
+        (["{}/" + kind + ".safetensors", *GOOD], f"0.weight of torch.{kind}")
+        for kind in ("int64", "int8", "bool", "uint16", "complex64")
+    ),
+    (["{}/float8_e4m3fn.safetensors", *GOOD], "float8_e4m3fn"),
+    *(
+        ([WEIGHTS, *GOOD[:4], "--initial", "{}/" + kind + ".safetensors"], f"0.weight is torch.{kind}")
+        for kind in ("float8_e4m3fn", "complex64", "int64", "bool")
+    ),
     ([WEIGHTS, *GOOD, "--jobs", "2"], "--jobs is an option of --engine"),
     ([WEIGHTS, *GOOD, "--proof", "{}/out.safetensors"], "is named twice"),
     ([WEIGHTS, *GOOD, "--json", "{}/absent/out.json"], "there is no folder"),
@@ -98,7 +116,7 @@ PURIFY = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), PURIFY, ids=[message for _, message in PURIFY])
+@pytest.mark.parametrize(("arguments", "message"), PURIFY, ids=[message[-60:] for _, message in PURIFY])
 def test_purify_refuses(run, spoilt, made, arguments, message):
     before = {path: path.read_bytes() for path in [*made.iterdir(), *spoilt.iterdir()] if path.is_file()}
     done = run("purify", *(argument.replace("{}", str(spoilt)) for argument in arguments), "-o",
@@ -181,6 +199,34 @@ def test_contaminate_refuses(run, spoilt, arguments, message):
     assert message in told(done)
     assert not (spoilt / "out.safetensors").exists()
     assert (spoilt / "there.safetensors").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("kind", ["int64", "bool", "complex64"])
+def test_contaminate_refuses_a_file_in_which_it_would_alter_nothing(run, spoilt, kind):
+    done = run("contaminate", spoilt / f"{kind}.safetensors", "-o", spoilt / "out.safetensors")
+    assert done.code == 2, done.out
+    assert f"it holds torch.{kind} only" in done.message
+    assert not (spoilt / "out.safetensors").exists()
+
+
+@pytest.mark.usefixtures("spoilt")
+def test_an_unknown_engine_is_refused_before_the_factory_is_run(run):
+    done = run("purify", WEIGHTS, *GOOD, "--factory", "no_networks:build", "--engine", "nope", "-o", "out.safetensors")
+    assert done.code == 2
+    assert "engine must be" in done.message
+
+
+def test_want_of_memory_is_no_fault_of_ours(run, files, monkeypatch):
+    for problem in (MemoryError("4 TB"), RuntimeError("DefaultCPUAllocator: can't allocate memory: 4 TB")):
+        monkeypatch.setattr("netpurify.network.purify", lambda *_, problem=problem, **__: throw(problem))
+        done = run("purify", WEIGHTS, *GOOD, "-o", files / "out.safetensors")
+        assert done.code == 2
+        assert "not enough memory" in done.message
+        assert "Traceback" not in done.err
+
+
+def throw(problem):
+    raise problem
 
 
 def test_diff_refuses_what_is_no_file_of_weights(run, spoilt):

@@ -64,6 +64,11 @@ def test_given_inputs_are_used(run, tmp_path):
         (["--gamma", "0"], "gamma must be a positive number"),
         (["--inputs", "absent.npy"], "absent.npy must be there to be read"),
         (["--nonsense"], "--nonsense"),
+        (["--p", "1" + 12 * "0"], "k p is 40,000,000,000,000"),
+        (["--n", "1" + 30 * "0"], "the largest array may have"),
+        (["--n", "1000000", "--k", "1000000"], "n m k is 2,000,000,000,000"),
+        (["--m", "1" + 30 * "0"], "the largest array may have"),
+        (["--steps", "1" + 30 * "0"], "--steps"),
     ],
 )
 def test_bad_input_ends_with_code_2_and_a_message_without_a_traceback(run, arguments, message):
@@ -102,6 +107,16 @@ def test_a_terminal_that_knows_few_signs_gets_the_table_all_the_same():
     command = [sys.executable, "-m", "netpurify", *SMALL]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("shape", ["(5000000000000, 5)", "(True, 80)", "(-1, 80)", "(1" + 40 * "0" + ", 80)"])
+def test_a_header_that_lies_about_its_size_is_refused(run, tmp_path, shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    path = tmp_path / "inputs.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(640))
+    done = run(*SMALL, "--inputs", str(path))
+    assert done.code == 2, done.err
+    assert "--inputs must" in done.err
 
 
 def test_pickled_inputs_are_refused(run, tmp_path):

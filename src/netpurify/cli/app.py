@@ -55,17 +55,23 @@ def run() -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except MemoryError as error:
-        complain(f"there is not enough memory for it ({error}); give fewer or smaller inputs, or a smaller --batch")
-        return 2
+        return _short_of_memory(error)
     except ImportError as error:
         complain_at_length(traceback.format_exc())
         complain(f"netpurify is not installed whole ({error}); install it again with all that it needs")
         return BROKEN
-    except Exception:
+    except Exception as error:
+        if isinstance(error, RuntimeError) and "can't allocate memory" in str(error):  # as torch says it
+            return _short_of_memory(error)
         complain_at_length(traceback.format_exc())
         complain("this is a fault of netpurify, not of your input; please report it with the lines above")
         return BROKEN
     return code if isinstance(code, int) else 0
+
+
+def _short_of_memory(error: Exception) -> int:
+    complain(f"there is not enough memory for it ({error}); give fewer or smaller inputs, or a smaller --batch")
+    return 2
 
 
 def _refuse(error: Exception) -> int:

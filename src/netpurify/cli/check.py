@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 import netpurify
 from netpurify.cli import options
 from netpurify.cli.factory import find_factory, prints_aside
@@ -62,12 +64,19 @@ def check(
             if not quiet:
                 show_plan(plan)
             show_line(_verdict(plan))
+    raise typer.Exit(0 if plan.layers else 1)
 
 
 def _verdict(plan: Plan) -> str:
+    from netpurify.cli.tables import missed
+
+    if not plan.layers:
+        return "no layer can be examined: purify would refuse this network, and nothing is known of its weights"
     good, total = len(plan.repairable), len(plan.layers)
-    memory = f"{plan.bytes / 1e6:.0f} MB"
-    return f"{good} of {total} layers can be recovered exactly; about {plan.seconds:.1f} s, {memory} of working memory"
+    cost = f"about {plan.seconds:.1f} s, {plan.bytes / 1e6:.0f} MB of working memory"
+    unknown = missed(plan.skipped)
+    more = f"; layers that cannot be examined: {unknown}" if unknown else ""
+    return f"{good} of {total} layers can be recovered exactly; {cost}{more}"
 
 
 def _record(plan: Plan) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def run(
     origin: dict[str, str | None],
     outputs: Outputs,
     quiet: bool,
-) -> None:
-    """Defend a network and write what was asked for.
+) -> int:
+    """Defend a network, write what was asked for, and give the exit code.
 
     Args:
         model: The contaminated network.
@@ -88,6 +88,7 @@ def run(
         if outputs.record != SCREEN:
             written = (outputs.out, outputs.page, outputs.record)
             show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
+    return 1 if any(part.missed for part in result.skipped) else 0
 
 
 def parse_strength(text: str) -> float | Literal["auto"]:
@@ -109,7 +110,7 @@ def parse_strength(text: str) -> float | Literal["auto"]:
 
 def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
     """What it costs and what was forgotten; on standard error where a record goes to standard output."""
-    from netpurify.cli.tables import show_fits
+    from netpurify.cli.tables import missed, show_fits
     from netpurify.report.defence_summary import DefenceSummary
 
     summary = DefenceSummary.of(result)
@@ -122,6 +123,9 @@ def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
         show_fits(result)
     for text in [summary.headline] if quiet else [*said, summary.headline]:
         show_line(text)
+    undefended = missed(result.skipped)
+    if undefended:
+        show_line(f"layers that could not be defended and are as they were: {undefended}")
 
 
 def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None], outputs: Outputs) -> None:

@@ -64,6 +64,7 @@ def fill(model: nn.Module, state: Mapping[str, Tensor], *, file: Path) -> None:
     place_guards(model, state)
     own: dict[str, Any] = model.state_dict(keep_vars=True)
     _check_fit(own, state, file)
+    _check_dtypes(own, state, file)
     for name, value in state.items():
         # The file's dtype counts: weights that are rounded on the way in would all seem altered a little.
         if own[name].dtype != value.dtype:
@@ -154,6 +155,20 @@ def _check_fit(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) 
         raise InputError(
             f"{file} must hold the weights of the network that --factory builds; {'; '.join(problems)}; "
             "give the factory or the --factory-args of this file"
+        )
+
+
+def _check_dtypes(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) -> None:
+    """Refuse whole numbers, truth values and complex numbers where the network has real ones."""
+    odd = [
+        f"{name} of {value.dtype}"
+        for name, value in state.items()
+        if own[name].is_floating_point() and not value.is_floating_point()
+    ]
+    if odd:
+        raise InputError(
+            f"{file} must hold real floating weights where the network that --factory builds has them; got "
+            f"{_some(odd)}; give the weights as they were trained, not quantised or converted"
         )
 
 

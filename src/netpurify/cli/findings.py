@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from netpurify.cli.tables import missed
 from netpurify.network import Grade, Guard, Purification
 
 
@@ -14,8 +15,9 @@ class Findings:
 
     Attributes:
         altered: Weights that were called altered and replaced.
-        doubtful: Units without enough evidence (left alone, approximate, or without a certificate), and weights that
-            were not judged or are NaN or infinite in the purified network.
+        doubtful: Units without enough evidence (left alone, approximate, or without a certificate), weights that were
+            not judged or are NaN or infinite in the purified network, and layers that should have been examined and
+            could not be.
         agreement: How the outputs on clean inputs changed.
         verdict: All of it in one line.
     """
@@ -52,9 +54,17 @@ class Findings:
             "weights that are not finite": broken,
         }
         parts = [f"{name}: {count:,}" for name, count in counts.items() if count]
-        parts = parts or ["no altered weight found; every bit is as it was"]
-        parts += [f"parts not examined: {len(result.skipped)}"] if result.skipped else []
-        return cls(altered, left + rough + uncertain + unjudged + broken, _agreement(result), "; ".join(parts))
+        unknown = sum(part.missed for part in result.skipped)
+        where = " in the layers that were examined" if unknown else ""
+        parts = parts or [f"no altered weight found{where}; every bit is as it was"]
+        if unknown:
+            parts.append(
+                f"layers that could not be examined, so that nothing is known of them: {missed(result.skipped)}"
+            )
+        others = len(result.skipped) - unknown
+        parts += [f"parts not examined: {others}"] if others else []
+        doubtful = left + rough + uncertain + unjudged + broken + unknown
+        return cls(altered, doubtful, _agreement(result), "; ".join(parts))
 
 
 def _broken(model: nn.Module) -> int:

@@ -80,8 +80,8 @@ def purify(
     [bold]netpurify purify poisoned.safetensors --factory package.module:function --data inputs.npy
     -o defended.safetensors --policy defend --report page.html[/bold]
 
-    Exit code 0: nothing found, or defended; 1: altered weights, units without enough evidence, or a defence that costs
-    more than --max-disagreement; 2: bad input.
+    Exit code 0: nothing found, or defended; 1: altered weights, units without enough evidence, layers that could not be
+    examined or defended, or a defence that costs more than --max-disagreement; 2: bad input.
     """
     refuse_others(context, policy)
     clean = Inputs.of(data, size, channels, limit, mean, std)
@@ -102,12 +102,13 @@ def purify(
     start = choose_initial(initial, initial_seed, build, weights=weights)
     model, inputs = read_network(weights, build), clean.read()
     if policy == "defend":
-        return defend.run(
+        code = defend.run(
             model, inputs, strength=wanted, guard=not no_guard, max_disagreement=max_disagreement,
             layers=layers or None, batch=batch, files={"contaminated": weights, "data": data},
             origin={"factory": factory, "factory_args": factory_args},
             outputs=defend.Outputs(out, page, record), quiet=quiet,
         )  # fmt: skip
+        raise typer.Exit(code)
     chosen: dict[str, Any] = {"policy": policy, "rank": directions, "noise_floor": noise_floor, "decay": decay}
 
     from netpurify.cli.findings import Findings

@@ -18,6 +18,9 @@ from netpurify.network import (
 )
 from netpurify.report.numbers import share
 
+_SHOWN = 5
+"""Layers that a sentence names before it only counts."""
+
 
 def show_plan(plan: Plan) -> None:
     """One line for each layer, then what is left alone and why."""
@@ -79,6 +82,13 @@ def show_recheck(found: Recheck) -> None:
     show_line("")
     columns = ("layer", "units", "certified", "with surplus", "largest gap", "not proven", "altered, but kept")
     show_table("", columns, rows, numbers=(1, 2, 3, 4, 5, 6))
+
+
+def missed(skipped: tuple[Skipped, ...]) -> str:
+    """Layers that should have been examined and were not, by their names; empty if there are none."""
+    found = [named(part.name) for part in skipped if part.missed]
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return ", ".join(found[:_SHOWN]) + more
 
 
 def named(layer: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,6 @@ import typer
 
 from netpurify.cli import options
 from netpurify.cli.screen import note, show_json, show_table
-from netpurify.cli.sources import check_sources
 from netpurify.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from netpurify.paper.theory import Examination, Interval, Row
 
 _SCHEMA = 1
+_MOST = 10**9
+"""Numbers of 8 bytes in the largest array; ten million times the paper's sizes is a slip of the keyboard."""
 
 
 def theory(
@@ -31,7 +33,7 @@ def theory(
     regime: Annotated[
         str, typer.Option(help="joint (Theorem 2), sequential or sequential-fixed (Theorem 3).")
     ] = "joint",
-    steps: Annotated[int, typer.Option(min=1, help="Most steps of gradient descent.")] = 1000,
+    steps: Annotated[int, typer.Option(min=1, max=10**9, help="Most steps of gradient descent.")] = 1000,
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="Seed of data, initial weights and contamination.")
     ] = 0,
@@ -45,7 +47,8 @@ def theory(
     if regime not in options.REGIMES:
         raise InputError(f"regime must be {', '.join(options.REGIMES[:-1])} or {options.REGIMES[-1]}; got {regime!r}")
     if inputs is not None:
-        check_sources([inputs])
+        _check_file(inputs)
+    _check_sizes({"n m k": n * m * k if inputs is None else 0, "k p": k * p, "n m p": n * m * p, "n n": n * n})
 
     import torch
 
@@ -62,6 +65,23 @@ def theory(
     columns = ("where", "quantity", "the paper's bound", "measured", "verdict", "note")
     show_table(_title(found), columns, [_cells(row) for row in found.rows], numbers=(2, 3))
     note("A condition that is to be 'sufficiently small' counts as holding below 1: the paper names no constant.")
+
+
+def _check_sizes(sizes: dict[str, int]) -> None:
+    for name, size in sizes.items():
+        if size > _MOST:
+            raise InputError(
+                f"the largest array may have {_MOST:,} numbers; {name} is {size:,}; give smaller --n, --m, --k or --p"
+            )
+
+
+def _check_file(path: Path) -> None:
+    try:
+        problem = "" if stat.S_ISREG(path.stat().st_mode) else "Not a regular file"
+    except OSError as error:
+        problem = error.strerror
+    if problem:
+        raise InputError(f"--inputs must be a .npy file of numbers [n, m k]; {path}: {problem}")
 
 
 def _read(path: Path, size: int) -> Tensor:

@@ -89,6 +89,8 @@ def _recheck(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None],
     )
     if not quiet:
         show_recheck(found)
+    if not found.layers:
+        return ["the proof speaks of no layer, so it proves nothing"]
     return [
         f"{named(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; weights that were "
         f"changed and do not follow from a proven fit: {layer.unexplained}"

@@ -180,7 +180,7 @@ class Runner:
             return self._model(**moved) if isinstance(moved, Mapping) else self._model(moved)
         except InputError:
             raise
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        except (Exception, SystemExit) as error:  # SystemExit: a network that ends itself must not end the caller
             shapes = [list(value.shape) for value in _tensors(moved)]
             raise InputError(
                 f"the model must accept the clean inputs; called with {shapes or type(moved).__name__} it raised "

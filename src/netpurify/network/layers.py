@@ -93,6 +93,16 @@ def from_matrix(matrix: Tensor, shape: torch.Size, *, bias: bool) -> tuple[Tenso
     return (flat[:, :-1].reshape(shape), flat[:, -1]) if bias else (flat.reshape(shape), None)
 
 
+def is_examined(module: nn.Module) -> bool:
+    """Whether a module with parameters of its own is of a kind that is written as regressions, or its parametrisation.
+
+    One that is and yet cannot be written so has weights of which nothing is known; of other kinds nothing is promised.
+    """
+    values = list(module.parameters(recurse=False))
+    filled = any(isinstance(value, nn.UninitializedParameter) or value.numel() for value in values)
+    return filled and isinstance(module, (nn.Linear, *_CONVOLUTIONS, parametrize.ParametrizationList))
+
+
 def refusal(module: nn.Module) -> str | None:
     """Why a module with parameters of its own cannot be written as regressions; ``None`` if it can."""
     kind = type(module).__name__

@@ -12,7 +12,16 @@ from netpurify.network.capture import Data, Forward, Runner
 from netpurify.network.layers import Layer
 from netpurify.network.records import LayerPlan, Plan
 from netpurify.network.recover import frozen as restore_frozen
-from netpurify.network.reference import Initial, Skipped, duplicate, reference_matrix, resolve, sort_layers, ties
+from netpurify.network.reference import (
+    Initial,
+    Skipped,
+    duplicate,
+    reference_matrix,
+    resolve,
+    sort_layers,
+    ties,
+    unreached,
+)
 from netpurify.network.span import Span
 from netpurify.network.weights import Weights
 
@@ -63,7 +72,7 @@ def check(
         layer.write(torch.from_numpy(tamed).to(start))
     runner = Runner(copy, data, forward=forward, batch=batch)
     calls = runner.order(known)
-    skipped += [Skipped(it.name, it.kind, "the clean inputs never reach it") for it in known if it.name not in calls]
+    skipped += [unreached(it) for it in known if it.name not in calls]
     ordered = [layer for name in calls for layer in known if layer.name == name]
     spans = runner.spans(ordered)
     begun = time.perf_counter()
@@ -76,7 +85,7 @@ def check(
         if isinstance(found, list):
             plans.append(_plan(layer, found, passing, frozen=frozen[layer.name], known=reference is not None))
         else:
-            skipped.append(Skipped(layer.name, layer.kind, str(found)))
+            skipped.append(Skipped(layer.name, layer.kind, str(found), missed=True))
     return Plan(
         layers=tuple(plans),
         skipped=tuple(skipped),

@@ -26,9 +26,11 @@ from netpurify.network.reference import (
     differs,
     duplicate,
     reference_matrix,
+    require_layers,
     resolve,
     sort_layers,
     ties,
+    unreached,
 )
 
 Policy = Literal["recover", "project"]
@@ -119,13 +121,15 @@ def repair(
         reference = {name: value.clone() for name, value in reference.items()}
     chosen = None if layers is None else list(layers)
     known, skipped = sort_layers(copy, reference, chosen, ties(model))
+    require_layers(known, skipped, "purification")
     contaminated = {name: value.clone() for name, value in resolve(copy).items()}
     digest = digest_of_data(data)
     runner = Runner(copy, data, forward=forward, batch=batch)
     before = _outputs(runner)
     calls = runner.order(known)
-    skipped += [Skipped(it.name, it.kind, "the clean inputs never reach it") for it in known if it.name not in calls]
+    skipped += [unreached(it) for it in known if it.name not in calls]
     ordered = [layer for name in calls for layer in known if layer.name == name]
+    require_layers(ordered, skipped, "purification")
     modules = dict(copy.named_modules())
     unknown = any(differs(modules[it.name], it.name, reference) for it in skipped)
     options = Options(noise_floor, decay, proof, engine, jobs)

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from netpurify import checkpoint
 from netpurify.errors import InputError
-from netpurify.network.layers import Layer, refusal, to_matrix
+from netpurify.network.layers import Layer, is_examined, refusal, to_matrix
+
+_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,14 @@ class Skipped:
         name: Its name in the network.
         kind: Name of its class.
         reason: Why.
+        missed: Whether it should have been examined: a Linear or Conv layer, or one that was asked for by name. Nothing
+            is known of its weights, so that a network with such a layer must not be called well.
     """
 
     name: str
     kind: str
     reason: str
+    missed: bool = False
 
 
 def resolve(initial: Initial) -> dict[str, Tensor]:
@@ -103,13 +108,30 @@ def sort_layers(
             if reason is None:
                 found.append(layer)
         if reason is not None:
-            skipped.append(Skipped(name, type(module).__name__, reason))
+            missed = is_examined(module) if chosen is None else name in chosen
+            skipped.append(Skipped(name, type(module).__name__, reason, missed))
     if initial is not None and not found and all(skip.reason.startswith("the initial weights") for skip in skipped):
         raise InputError(
             f"the initial weights must be of the same network; the model has {list(named)[:5]} ..., "
             f"the initial weights {list(initial)[:5]} ..."
         )
     return found, skipped
+
+
+def unreached(layer: Layer) -> Skipped:
+    """A layer that no clean input reaches."""
+    return Skipped(layer.name, layer.kind, "the clean inputs never reach it", missed=True)
+
+
+def require_layers(layers: Collection[Layer], skipped: Sequence[Skipped], what: str) -> None:
+    """Refuse a network of which nothing can be examined: it would come back as if all were well.
+
+    Raises:
+        InputError: There is no layer; the message says why.
+    """
+    if not layers:
+        reasons = "; ".join(f"{part.name or 'the network'} ({part.kind}): {part.reason}" for part in skipped[:5])
+        raise InputError(f"at least one layer must be open to {what}; none is; {reasons or 'it has no weights'}")
 
 
 def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tensor:
@@ -126,7 +148,11 @@ def differs(module: nn.Module, name: str, initial: Mapping[str, Tensor] | None) 
     prefix = f"{name}." if name else ""
     for key, value in own:
         given = None if initial is None else initial.get(prefix + key)
-        if _empty(value) or (value.is_floating_point() and (given is None or not torch.equal(given.to(value), value))):
+        if _empty(value):
+            return True
+        if not value.is_floating_point():
+            continue
+        if given is None or not given.is_floating_point() or not torch.equal(given.to(value), value):
             return True
     return False
 
@@ -191,6 +217,11 @@ def _unfit(layer: Layer, initial: Mapping[str, Tensor]) -> str | None:
             return f"the initial weights have no {tensor}"
         if given.shape != value.shape:
             return f"the initial weights have {tensor} as {list(given.shape)}, the model as {list(value.shape)}"
+        if given.dtype not in _FLOATS:
+            raise InputError(
+                f"the initial weights must be float64, float32, float16 or bfloat16; {tensor} is {given.dtype}; give "
+                "them as they were before training"
+            )
         if not torch.isfinite(given).all():
             raise InputError(f"the initial weights must be finite; {tensor} has NaN or infinite entries")
     return None

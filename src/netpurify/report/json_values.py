@@ -37,6 +37,6 @@ def plain(one: Any) -> dict[str, Any]:
     return {field.name: safe(getattr(one, field.name)) for field in fields(one)}
 
 
-def skipped(parts: Iterable[Skipped]) -> list[dict[str, str]]:
+def skipped(parts: Iterable[Skipped]) -> list[dict[str, Any]]:
     """What was not examined, with the reason."""
-    return [{"name": one.name, "kind": one.kind, "reason": one.reason} for one in parts]
+    return [plain(one) for one in parts]

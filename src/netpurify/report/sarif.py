@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from netpurify.network import Altered, Grade, LayerRecord, Purification
+from netpurify.network import Altered, Grade, LayerRecord, Purification, Skipped
 from netpurify.report.entries import change
 from netpurify.report.numbers import count, exact, number, plural
 from netpurify.report.summary import Summary
@@ -42,7 +42,7 @@ def sarif(result: Purification, *, file: str) -> dict[str, Any]:
     """
     address = _address(file)
     found = [_result(address, *finding) for layer in result.layers for finding in _findings(layer, result)]
-    notifications = [_notification(f"{one.name or 'the network itself'}: {one.reason}") for one in result.skipped]
+    notifications = [_notification(one) for one in result.skipped]
     run = {
         "tool": {"driver": _driver(result.provenance["versions"]["netpurify"])},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
@@ -128,8 +128,10 @@ def _driver(version: str) -> dict[str, Any]:
     }
 
 
-def _notification(text: str) -> dict[str, Any]:
-    return {"descriptor": {"id": _SKIPPED, "index": 0}, "level": "note", "message": {"text": _literal(text)}}
+def _notification(part: Skipped) -> dict[str, Any]:
+    text = _literal(f"{part.name or 'the network itself'}: {part.reason}")
+    level = "warning" if part.missed else "note"
+    return {"descriptor": {"id": _SKIPPED, "index": 0}, "level": level, "message": {"text": text}}
 
 
 def _digest(found: Altered, mine: np.ndarray) -> str:

@@ -14,8 +14,7 @@ from netpurify.network.defence.inputs import count, split, twice
 from netpurify.network.defence.strength import Step
 from netpurify.network.defence.sweep import LayerFit, Progress, sweep
 from netpurify.network.defence.walk import look
-from netpurify.network.layers import Layer
-from netpurify.network.reference import Skipped, duplicate, sort_layers, ties
+from netpurify.network.reference import Skipped, duplicate, require_layers, sort_layers, ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +65,15 @@ class Trials:
         known, self.skipped = sort_layers(
             self.contaminated, None, None if layers is None else list(layers), ties(model)
         )
-        self._require(known)
+        require_layers(known, self.skipped, "the defence")
         fitted, held = split(self._runner(self.contaminated, data).inputs())
         self._twice, self._inputs = [(twice(fitted),)], count(fitted)
         self._held: Data = held if isinstance(held, Tensor) else [(held,)]
         self._walk = look(self.contaminated, self._runner(self.contaminated, [(fitted,)]), known, inputs=self._inputs)
         self.layers = [layer for layer in known if layer.name in self._walk.order]
-        self.skipped += [Skipped(it.name, it.kind, self._walk.left[it.name]) for it in known if it not in self.layers]
-        self._require(self.layers)
+        left = [layer for layer in known if layer not in self.layers]
+        self.skipped += [Skipped(it.name, it.kind, self._walk.left[it.name], missed=True) for it in left]
+        require_layers(self.layers, self.skipped, "the defence")
         self._before = self._outputs(self.contaminated)
         self._scored = sum(len(one) if one is not None and one.dim() else 0 for one in self._before) == count(held)
         self.confidence = _confidence(self._before) if self._scored else math.nan
@@ -112,11 +112,6 @@ class Trials:
 
     def _runner(self, model: nn.Module, data: Data) -> Runner:
         return Runner(model, data, forward=self._forward, batch=self._batch)
-
-    def _require(self, layers: Sequence[Layer]) -> None:
-        if not layers:
-            reasons = "; ".join(f"{it.name} ({it.kind}): {it.reason}" for it in self.skipped[:5])
-            raise InputError(f"at least one layer must be open to the defence; none is; {reasons}")
 
 
 def _alike(found: Tensor, expected: Tensor) -> bool:

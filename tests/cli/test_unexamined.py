@@ -1,0 +1,149 @@
+"""What was not examined is not called well: layers that could not be are named, and the exit code is 1."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from netpurify import checkpoint
+from netpurify.cli.factory import find_factory
+from netpurify.errors import InputError
+from netpurify.network import Seeded, check, purify
+
+WEIGHTS = "trained.safetensors"
+
+
+class Unused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.spare = nn.Linear(60, 3)
+
+    def forward(self, inputs):
+        return inputs
+
+
+def save(factory, path):
+    checkpoint.save_weights(Seeded(find_factory(factory), 5).build().state_dict(), path)
+
+
+@pytest.fixture
+def initial(files):
+    """Writes initial weights with some left out or changed."""
+
+    def write(without=(), **changed):
+        state = {name: value for name, value in checkpoint.load_weights("initial.safetensors").items()
+                 if name not in without}  # fmt: skip
+        checkpoint.save_weights(state | changed, files / "base.safetensors")
+        return files / "base.safetensors"
+
+    return write
+
+
+@pytest.mark.parametrize("policy", ["recover", "project"])
+@pytest.mark.parametrize("how", ["left out", "another shape", "half precision in the file"])
+def test_a_layer_without_initial_weights_that_fit_is_a_finding(run, files, common, initial, policy, how):
+    weights = WEIGHTS
+    if how == "half precision in the file":
+        base = initial()
+        state = {name: value.half() if name.startswith("0") else value
+                 for name, value in checkpoint.load_weights(WEIGHTS).items()}  # fmt: skip
+        checkpoint.save_weights(state, files / "mixed.safetensors")
+        weights, common = files / "mixed.safetensors", [*common[:1], "small_networks:mixed", *common[2:]]
+    else:
+        base = initial(["0.bias"]) if how == "left out" else initial(**{"0.bias": torch.zeros(39)})
+    done = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "out.safetensors")
+    assert done.code == 1, (done.out, done.err)
+    assert "layers that could not be examined, so that nothing is known of them: 0" in done.out
+    assert "parts not examined" not in done.out
+    assert (files / "out.safetensors").exists()
+    record = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "o.safetensors",
+                 "--json", "-", "--sarif", files / "log.sarif")  # fmt: skip
+    assert record.code == 1
+    (log,) = json.loads((files / "log.sarif").read_text())["runs"]
+    assert [one["level"] for one in log["invocations"][0]["toolExecutionNotifications"]] == ["warning"]
+    assert [part["missed"] for part in json.loads(record.out)["skipped"]] == [True]
+
+
+def test_a_layer_that_was_not_asked_for_is_no_finding(run, files, common, initial):
+    done = run("purify", WEIGHTS, *common, "--initial", initial(["0.bias"]), "--layer", "2", "-o",
+               files / "out.safetensors")  # fmt: skip
+    assert done.code == 0, done.out
+    assert "parts not examined: 1" in done.out
+
+
+@pytest.mark.parametrize(("kind", "code", "told"), [
+    ("Normed", 0, "parts not examined: 1"),
+    ("Spare", 1, "nothing is known of them: last"),
+])  # fmt: skip
+def test_kinds_that_are_never_examined_are_no_finding_and_layers_that_no_input_reaches_are(
+    run, files, kind, code, told
+):
+    save(f"small_networks:{kind}", files / "weights.safetensors")
+    done = run("purify", files / "weights.safetensors", "--factory", f"small_networks:{kind}", "--data", "inputs.npy",
+               "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
+    assert done.code == code, done.out
+    assert told in done.out
+
+
+def test_a_kind_that_is_never_examined_is_a_finding_if_it_was_asked_for(run, files):
+    save("small_networks:Normed", files / "weights.safetensors")
+    done = run("purify", files / "weights.safetensors", "--factory", "small_networks:Normed", "--data", "inputs.npy",
+               "--initial-seed", "5", "--layer", "first", "--layer", "norm", "-o",
+               files / "out.safetensors")  # fmt: skip
+    assert done.code == 1, done.out
+    assert "nothing is known of them: norm" in done.out
+
+
+def test_a_parametrised_weight_is_a_finding(run, files):
+    save("small_networks:normed_weights", files / "weights.safetensors")
+    done = run("purify", files / "weights.safetensors", "--factory", "small_networks:normed_weights", "--data",
+               "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
+    assert done.code == 1, done.out
+    assert "nothing is known of them: 0.parametrizations.weight" in done.out
+
+
+def test_a_layer_that_could_not_be_defended_is_a_finding(run, files):
+    save("small_networks:Spare", files / "weights.safetensors")
+    done = run("purify", files / "weights.safetensors", "--factory", "small_networks:Spare", "--data", "inputs.npy",
+               "--policy", "defend", "--strength", "0.1", "-o", files / "out.safetensors")  # fmt: skip
+    assert done.code == 1, done.err
+    assert "layers that could not be defended and are as they were: last" in done.out
+
+
+def test_check_of_nothing_is_not_well(run, files, common):
+    state = {name: value.half() for name, value in checkpoint.load_weights(WEIGHTS).items()}
+    checkpoint.save_weights(state, files / "half.safetensors")
+    done = run("check", files / "half.safetensors", *common)
+    assert done.code == 1
+    assert "no layer can be examined" in done.out
+
+
+def test_check_names_what_it_cannot_examine(run, common, initial):
+    done = run("check", WEIGHTS, *common, "--initial", initial(["0.bias"]))
+    assert done.code == 0, done.err
+    assert "1 of 1 layers can be recovered exactly" in done.out
+    assert "layers that cannot be examined: 0" in done.out
+
+
+def test_the_library_refuses_what_the_command_line_refuses():
+    inputs, model = torch.randn(4, 60), nn.Sequential(nn.Linear(60, 5))
+    half = nn.Sequential(nn.Linear(60, 5)).half()
+    with pytest.raises(InputError, match=r"at least one layer must be open to purification; none is; 0 \(Linear\)"):
+        purify(half, inputs, initial=model)
+    with pytest.raises(InputError, match=r"none is; spare \(Linear\): the clean inputs never reach it"):
+        purify(Unused(), inputs, initial=Unused())
+    with pytest.raises(InputError, match="none is; it has no weights"):
+        purify(nn.ReLU(), inputs, initial=None, policy="project")
+    assert check(half, inputs, initial=model).layers == ()
+
+
+def test_a_proof_of_nothing_is_not_sound(run, files):
+    digest = checkpoint.digest(checkpoint.load_weights(WEIGHTS))
+    about = {"version": 1, "policy": "project", "decays": {}, "noise_floor": None, "blocks": [],
+             "digests": {"contaminated": digest, "purified": digest, "initial": None, "data": None}}  # fmt: skip
+    checkpoint.save_weights({"none": torch.zeros(1)}, files / "proof.safetensors",
+                            metadata={"netpurify.proof": json.dumps(about)})  # fmt: skip
+    done = run("verify", files / "proof.safetensors", "--contaminated", WEIGHTS, "--purified", WEIGHTS)
+    assert done.code == 1, done.err
+    assert "proves nothing" in done.err
