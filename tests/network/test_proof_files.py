@@ -68,6 +68,7 @@ METADATA = {
     "a decay that is no number": (CONTENT | {"decays": {"0": float("nan")}}, "its decays"),
     "a decay beyond numbers": (CONTENT | {"decays": {"0": 10**400}}, "its decays"),
     "no decay of the layer": (CONTENT | {"decays": {"2": 1.0}}, "no decay of the layer '0'"),
+    "no noise floor": ({key: value for key, value in CONTENT.items() if key != "noise_floor"}, "its noise floor"),
     "a noise floor below zero": (CONTENT | {"noise_floor": -1.0}, "its noise floor"),
     "a noise floor without end": (CONTENT | {"noise_floor": float("inf")}, "its noise floor"),
     "a noise floor in words": (CONTENT | {"noise_floor": "0"}, "its noise floor"),

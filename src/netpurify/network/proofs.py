@@ -118,7 +118,7 @@ def _odd(content: dict[str, Any]) -> str | None:
     )
     fits = {
         "policy": policy in ("recover", "project"),
-        "noise floor": floor is None or (_is_number(floor) and floor >= 0),
+        "noise floor": "noise_floor" in content and (floor is None or (_is_number(floor) and floor >= 0)),
         "decays": isinstance(decays, dict) and all(map(_is_number, decays.values())),
         "digests": isinstance(digests, dict)
         and all(name in digests and isinstance(digests[name], str | None) for name in _DIGESTS),
