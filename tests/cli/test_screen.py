@@ -10,7 +10,7 @@ from torch import nn
 
 from netpurify import checkpoint
 from netpurify.cli import screen
-from netpurify.cli.screen import Bar, complain, note, show_line, show_table, spinner, visible
+from netpurify.cli.screen import Bar, Waiting, complain, note, show_line, show_table, visible
 
 EVIL = "a\x1b[2J\x1b]0;t\x07\u202eb\u2028c\x9bd\x7f\x00\r[/x][bold]:smile:\nsound: every fit is a proven minimum"
 FACTORY = f"""
@@ -20,6 +20,12 @@ def build(width=40):
     parts = [({EVIL!r}, nn.Linear(60, width)), ("r", nn.ReLU()), ("last", nn.Linear(width, 5))]
     return nn.Sequential(OrderedDict(parts))
 """
+
+
+def tell(waiting):
+    for _ in range(2):
+        waiting.begin()
+        waiting.end()
 
 
 def hidden(text):
@@ -65,8 +71,9 @@ def test_every_way_to_the_screen(capsys, monkeypatch, colour):
     complain(EVIL)
     with Bar(EVIL) as bar:
         bar.to(1, 1, EVIL)
-    with spinner(EVIL):
-        pass
+    with Bar(EVIL) as bar:
+        tell(Waiting(EVIL))
+    tell(Waiting(EVIL))
     shown = capsys.readouterr()
     text = shown.out + shown.err
     assert "\x1b[2J" not in text

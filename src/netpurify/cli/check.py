@@ -9,6 +9,7 @@ import typer
 
 import netpurify
 from netpurify.cli import options
+from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory, prints_aside
 from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
 from netpurify.cli.screen import show_line
@@ -55,7 +56,7 @@ def check(
 
     model = read_network(weights, build)
     clean = inputs.read()
-    with prints_aside():
+    with prints_aside(), compiling(quiet=quiet):
         plan = netpurify.network.check(model, clean, initial=start, layers=layers or None, batch=batch)
     with all_or_none():
         if record is not None:

@@ -10,6 +10,7 @@ import typer
 
 import netpurify
 from netpurify.atomic import write_atomically
+from netpurify.cli.compiling import compiling
 from netpurify.cli.outputs import all_or_none, check_outputs, write_text
 from netpurify.cli.screen import note, show_line, show_table
 from netpurify.errors import InputError
@@ -42,11 +43,13 @@ def demo(
 
     begun = time.monotonic()
     note("1. a CNN whose weights were altered after training")
-    story = stories.recovery()
+    with compiling():
+        story = stories.recovery()
     show_layers(story.result)
     _show_first(story, 5)
     note("2. a CNN that learnt a backdoor from poisoned images")
-    learnt = stories.backdoor()
+    with compiling():
+        learnt = stories.backdoor()
     note("3. a healthy CNN")
     untouched = stories.healthy(story.trained, story.inputs, story.initial)
     with all_or_none():

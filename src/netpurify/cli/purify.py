@@ -13,6 +13,7 @@ import typer
 
 import netpurify
 from netpurify.cli import defend, options
+from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory, prints_aside
 from netpurify.cli.outputs import SCREEN, all_or_none, check_new, check_outputs, write_json, write_text
 from netpurify.cli.policies import refuse_others
@@ -116,7 +117,7 @@ def purify(
     from netpurify.cli.tables import show_altered, show_layers
     from netpurify.network.reference import resolve
 
-    with prints_aside(), LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
+    with prints_aside(), compiling(quiet=quiet), LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
         result = netpurify.network.purify(
             model, inputs, initial=start, layers=layers or None, batch=batch, proof=proof is not None, engine=engine,
             jobs=jobs, progress=bar.follow, **chosen

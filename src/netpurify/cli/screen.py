@@ -10,9 +10,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Console
 from rich.table import Table
@@ -72,7 +71,13 @@ def show_line(message: str) -> None:
 
 
 class Bar:
-    """Progress of one piece of work: a bar on a terminal, a plain line now and then elsewhere."""
+    """Progress of one piece of work: a bar on a terminal, a plain line now and then elsewhere.
+
+    Attributes:
+        shown: The bar that is on the terminal now, if there is one: rich shows one at a time.
+    """
+
+    shown: ClassVar[Bar | None] = None
 
     def __init__(self, name: str) -> None:  # noqa: D107
         from rich.progress import BarColumn, Progress, TextColumn
@@ -82,7 +87,7 @@ class Bar:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %  {task.fields[text]}", markup=False),
+            TextColumn("{task.fields[text]}", markup=False),
         )
         self._screen = Console(stderr=True, highlight=False, emoji=False)
         self._progress = Progress(*columns, console=self._screen) if self._screen.is_terminal else None
@@ -92,22 +97,30 @@ class Bar:
         if self._progress:
             self._progress.start()
             self._task = self._progress.add_task(self._name, total=None, text="")
+            Bar.shown = self
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._progress:
+            Bar.shown = None
             self._progress.stop()
+
+    def beside(self, message: str) -> Callable[[], object]:
+        """Show a second bar that moves without an end; gives what takes it away."""
+        assert self._progress
+        task, progress = self._progress.add_task(message, total=None, text=""), self._progress
+        return lambda: progress.remove_task(task)
 
     def to(self, done: float, total: float | None, text: str) -> None:
         """Show that ``done`` of ``total`` is done."""
         text = visible(text)
+        share = f"{100.0 * done / total:3.0f} %" if total else ""
         if self._progress and self._task is not None:
-            self._progress.update(self._task, completed=done, total=total, text=text)
+            self._progress.update(self._task, completed=done, total=total, text=f"{share}  {text}")
             return
         now = time.monotonic()
         if now - self._last >= _SELDOM or (total is not None and done >= total):
             self._last = now
-            share = f"{100.0 * done / total:3.0f} %" if total else ""
             self._screen.print(f"{self._name}: {share} {text}", markup=False)
 
     def follow(self, state: experiments.Progress) -> None:
@@ -125,16 +138,36 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 
-@contextmanager
-def spinner(message: str) -> Iterator[None]:
-    """Says what takes its time: with something that turns on a terminal, else in one line; on standard error."""
-    screen = Console(stderr=True, highlight=False, emoji=False)
-    if not screen.is_terminal:
-        note(message)
-        yield
-        return
-    with screen.status(Text(visible(message), style="dim")):
-        yield
+class Waiting:
+    """Says what takes its time: with something that moves on a terminal, else in one line; on standard error."""
+
+    def __init__(self, message: str) -> None:  # noqa: D107
+        self._message = visible(message)
+        self._said = False
+        self._end: Callable[[], object] = _nothing
+
+    def begin(self) -> None:
+        """It begins, maybe once more; beside a bar on a terminal, where there is one."""
+        screen = Console(stderr=True, highlight=False, emoji=False)
+        if not screen.is_terminal:
+            if not self._said:
+                note(self._message)
+        elif Bar.shown is not None:
+            self._end = Bar.shown.beside(self._message)
+        else:
+            status = screen.status(Text(self._message, style="dim"))
+            status.start()
+            self._end = status.stop
+        self._said = True
+
+    def end(self) -> None:
+        """It is over, for now."""
+        self._end()
+        self._end = _nothing
+
+
+def _nothing() -> None:
+    pass
 
 
 def note(message: str) -> None:

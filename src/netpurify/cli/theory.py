@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netpurify.cli import options
+from netpurify.cli.compiling import compiling
 from netpurify.cli.screen import note, show_json, show_table
 from netpurify.errors import DataError, InputError
 
@@ -58,7 +59,8 @@ def theory(
     given = _read(inputs, m * k) if inputs else torch.randn(n, m * k, generator=generator, dtype=torch.float64)
     targets = 2.0 * torch.rand(given.shape[0], generator=generator, dtype=torch.float64) - 1.0
     chosen: dict[str, Any] = {"m": m, "p": p, "gamma": gamma, "share": eps, "regime": regime, "steps": steps}
-    found = examine(given, targets, generator=generator, progress=None if as_json else note, **chosen)
+    with compiling():
+        found = examine(given, targets, generator=generator, progress=None if as_json else note, **chosen)
     if as_json:
         show_json({"schema": _SCHEMA, "seed": seed, **_record(found)})
         return

@@ -10,6 +10,7 @@ import typer
 
 import netpurify
 from netpurify.cli import options
+from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory
 from netpurify.cli.screen import complain, show_line, show_table
 from netpurify.cli.sources import check_initial, check_sources, choose_initial
@@ -49,7 +50,8 @@ def verify(
     states["purified"] = netpurify.checkpoint.load_weights(purified)
     problems = _compare_digests(claimed, states, quiet=quiet)
     if not problems:
-        problems = _recheck(claimed, states, quiet=quiet)
+        with compiling(quiet=quiet):
+            problems = _recheck(claimed, states, quiet=quiet)
     for problem in problems:
         complain(problem)
     show_line(

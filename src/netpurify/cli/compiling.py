@@ -1,0 +1,19 @@
+"""The solver is compiled where it was never used before, which takes seconds: the command line says so meanwhile."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from netpurify.cli.screen import Waiting
+
+
+@contextmanager
+def compiling(*, quiet: bool = False) -> Iterator[None]:
+    """Within the block it is said when the solver is compiled; nothing is, if its compiled code is there already."""
+    if quiet:
+        yield
+        return
+    from netpurify.lad.compiled import compilation
+
+    waiting = Waiting("compiling the solver, once on this machine; this takes some seconds")
+    with compilation(waiting.begin, waiting.end):
+        yield
