@@ -129,9 +129,12 @@ def test_stream_draws_blocks_only_as_they_are_needed(problem):
 
 
 def test_every_status_says_what_it_means_and_what_to_do():
-    for status in Status:
-        assert status.meaning
-        assert status.remedy
+    for texts in ([status.meaning for status in Status], [status.remedy for status in Status]):
+        assert len(set(texts)) == len(Status), "each status has words of its own"
+        assert all(len(text.split()) >= 3 for text in texts)
+    assert "the fit is the truth" in Status.RECOVERED.meaning
+    assert "lower the rank" in Status.OPTIMAL.remedy
+    assert "set a rank" in Status.RANK_FULL.remedy
     assert [status for status in Status if status.certified] == [Status.CLEAN, Status.RECOVERED, Status.OPTIMAL]
 
 
