@@ -1,10 +1,9 @@
 """The picture of the architecture, kept true: which room may import which, and what the public names are."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 import netpurify
 from netpurify import checkpoint, contaminate, lad, network, paper
@@ -28,9 +27,15 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports_of(path: Path) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom):
@@ -46,14 +51,16 @@ def rooms_imported(path: Path) -> set[str]:
     return {part[1] for part in parts if part[0] == "netpurify" and len(part) > 1} - {room_of(path)}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_downwards(path):
-    room = room_of(path)
-    if room == "__init__":
-        return
-    assert room in LEVEL, f"{room} is not a room of the architecture"
-    upwards = {other for other in rooms_imported(path) if LEVEL[other] > LEVEL[room]}
-    assert not upwards, f"{path.name} imports {upwards}"
+def test_imports_point_downwards():
+    inside = [path for path in FILES if room_of(path) != "__init__"]
+    assert {room_of(path) for path in inside} == LEVEL.keys(), "every room of the architecture is there, and no other"
+    upwards = {
+        (str(path.relative_to(SOURCE)), other)
+        for path in inside
+        for other in rooms_imported(path)
+        if LEVEL[other] > LEVEL[room_of(path)]
+    }
+    assert not upwards, "who imports from above"
 
 
 def test_rooms_do_not_import_each_other_in_circles():
@@ -64,17 +71,23 @@ def test_rooms_do_not_import_each_other_in_circles():
     assert list(TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_screens_and_plots_stay_in_their_rooms(path):
-    for name in imports_of(path):
-        owner = ONLY_IN.get(name.split(".")[0])
-        assert owner is None or owner == room_of(path), f"{name} belongs in {owner}/"
+def test_screens_and_plots_stay_in_their_rooms():
+    rooms = {library: set() for library in ONLY_IN}
+    for path in FILES:
+        for library in {name.split(".")[0] for name in imports_of(path)} & rooms.keys():
+            rooms[library].add(room_of(path))
+    assert rooms == {library: {room} for library, room in ONLY_IN.items()}, "which rooms import what is only for one"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_library_neither_prints_nor_seeds_the_global_generator(path):
-    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
-    assert not calls & {"print", "torch.manual_seed", "torch.seed", "torch.random.manual_seed", "np.random.seed"}
+def test_library_neither_prints_nor_seeds_the_global_generator():
+    forbidden = {"print", "torch.manual_seed", "torch.seed", "torch.random.manual_seed", "np.random.seed"}
+    calls = {
+        (str(path.relative_to(SOURCE)), name)
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in forbidden
+    }
+    assert not calls
 
 
 def test_mathematics_know_nothing_of_networks():

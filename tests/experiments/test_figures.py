@@ -2,6 +2,7 @@
 
 import copy
 import random
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -52,14 +53,11 @@ def table(figure, cells=None):
     return rows
 
 
-TABLES: dict = {}
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("number", FIGURES)
-def test_figure_reads_its_own_table(number):
+def test_figure_reads_its_own_table(number, once):
     figure = FIGURES[number]
-    rows = TABLES.setdefault(figure.experiment.name, None) or table(figure)
-    TABLES[figure.experiment.name] = rows
+    rows = once(f"table of {figure.experiment.name}", lambda: table(figure))
     for panel in figure.panels(rows):
         assert panel.lines
         for drawn in panel.lines:
@@ -177,12 +175,19 @@ def test_numbers_are_shown_with_their_spread():
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
+@cache
+def recorded(name):
+    """The rows of the full run, read once; whoever changes a row changes a copy."""
+    return read(RESULTS / f"{name}.csv.gz")
+
+
 def verdicts(number, change=lambda row: row):
     figure = FIGURES[number]
-    rows = [change(dict(row)) for row in read(RESULTS / f"{figure.experiment.name}.csv.gz")]
+    rows = [change(dict(row)) for row in recorded(figure.experiment.name)]
     return [finding.verdict for finding in figure.findings([row for row in rows if row is not None])]
 
 
+@pytest.mark.slow
 def test_verdicts_of_the_full_run():
     assert verdicts(2) == [Verdict.HOLDS, Verdict.LIMITS, Verdict.LIMITS]
     assert verdicts(3) == [Verdict.LIMITS, Verdict.FAILS, Verdict.HOLDS]
@@ -208,14 +213,14 @@ def test_an_attack_that_stays_with_the_images_the_claim_names_is_seen():
 
 
 def test_figure_8_draws_least_squares_and_images_from_outside():
-    rows = read(RESULTS / "mnist-backdoor.csv.gz")
+    rows = recorded("mnist-backdoor")
     panels = {panel.title: {drawn.label for drawn in panel.lines} for panel in figure08.panels(rows)}
     assert {"l2, n = 9", "l2, n = 36"} <= panels["attack success: training images"]
     assert {"after, outside training", "l2, n = 36"} <= panels["trigger in the middle, n = 36"]
 
 
 def test_the_yardstick_of_figure_8_is_the_network_without_poisoned_images():
-    findings = FIGURES[8].findings(read(RESULTS / "mnist-backdoor.csv.gz"))
+    findings = FIGURES[8].findings(recorded("mnist-backdoor"))
     assert "without poisoned images, .3" in findings[1].why
     assert "guessing gives 0.333" in findings[1].why
     assert "without poisoned images .3" in findings[3].measured

@@ -24,7 +24,8 @@ def gathered(rows, batch):
 
 def same_space(a, b):
     """Whether the columns of two matrices span the same, by the largest angle between the spaces."""
-    p, q = (np.linalg.svd(m, full_matrices=False)[0][:, : np.linalg.matrix_rank(m, tol=1e-5)] for m in (a, b))
+    bases = [np.linalg.svd(matrix, full_matrices=False)[:2] for matrix in (a, b)]
+    p, q = (left[:, values > 1e-5] for left, values in bases)
     return p.shape == q.shape and np.linalg.norm(p - q @ (q.T @ p)) < 1e-4
 
 
