@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-# Before anything imports torch, and for the processes that tests start: workers side by side would otherwise spend more
-# time on waiting for each other's threads than on the tests. BLAS keeps its threads, since the solver must tame them;
-# tests of threads set their number themselves.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", str(min(os.cpu_count() or 1, 4)))
+# Before anything imports torch or numpy, and for the processes that tests start: workers side by side would otherwise
+# spend more time on waiting for each other's threads than on the tests. Tests of threads set their number themselves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 NOBODY = 65534

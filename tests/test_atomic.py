@@ -52,6 +52,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, p
     assert names(tmp_path) == ["some"]
 
 
+@pytest.mark.slow
 @posix
 def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path):
     (tmp_path / "some").write_bytes(b"old")
@@ -67,6 +68,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path):
     assert names(tmp_path) == ["some"]
 
 
+@pytest.mark.slow
 @posix
 def test_a_kill_leaves_the_old_file(tmp_path):
     (tmp_path / "some").write_bytes(b"old")

@@ -38,6 +38,7 @@ def test_one_worker_runs_here_on_one_thread_and_gives_the_threads_back(name, job
     assert engine.workers(name, jobs=jobs) == 1
 
 
+@pytest.mark.slow
 def test_processes_give_every_result_once_on_one_thread_and_end():
     results = dict(engine.run(threads, range(7), jobs=2))
     assert sorted(results) == list(range(7))
@@ -47,6 +48,7 @@ def test_processes_give_every_result_once_on_one_thread_and_end():
     assert all(gone(pid) for pid in pids)
 
 
+@pytest.mark.slow
 def test_stopping_early_ends_the_processes():
     with closing(engine.run(square, range(10_000), jobs=2)) as results:
         position, (value, pid) = next(results)
@@ -61,6 +63,7 @@ def test_what_work_raises_reaches_the_caller():
     assert torch.get_num_threads() == 2
 
 
+@pytest.mark.slow
 def test_a_dead_process_is_an_error_with_a_remedy():
     with pytest.raises(EngineError, match=r"one of them was lost.*fewer jobs"):
         list(engine.run(fatal, range(5), jobs=2))

@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from netpurify import checkpoint
@@ -49,6 +50,7 @@ def test_own_network_is_recovered_and_defended(capsys, tmp_path, monkeypatch):
     assert torch.equal(names["again"](9 * story.inputs), names["defence"].model(9 * story.inputs))
 
 
+@pytest.mark.slow
 def test_a_backdoor_of_the_example_no_longer_opens():
     example = runpy.run_path(str(README.parent / "examples" / "backdoor.py"))
     found = example["trial"](example["TRIGGERS"]["patch"])

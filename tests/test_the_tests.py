@@ -49,6 +49,7 @@ def suite(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["-p", "xdist", "-n", "1"]], ids=["one process", "workers"])
 def test_skipped_tests_are_told_by_reason_and_can_be_forbidden(suite, options):
     done = suite(SKIPPING, *options)
@@ -64,6 +65,7 @@ def test_skipped_tests_are_told_by_reason_and_can_be_forbidden(suite, options):
     assert "FAILED because tests were skipped (1: needs the moon; 1: needs the sun)" in strict.stdout
 
 
+@pytest.mark.slow
 def test_what_is_shared_is_made_once_for_all_workers(suite, tmp_path):
     done = suite(SHARING, "-p", "xdist", "-n", "2")
     assert done.returncode == 0, done.stdout

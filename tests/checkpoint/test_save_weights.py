@@ -118,6 +118,7 @@ def test_a_failure_leaves_the_old_weights_and_nothing_else(tmp_path, monkeypatch
     assert names(tmp_path) == ["some"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the limit is one of POSIX")
 def test_a_disk_that_fills_up_leaves_the_old_weights(tmp_path):
     save_weights(STATE, tmp_path / "some")

@@ -24,6 +24,7 @@ COMMANDS = {
 CODES = {"check": 0, "purify": 1, "verify": 0, "contaminate": 0, "diff": 1}
 
 
+@pytest.mark.slow
 def test_demo_leaves_files_on_which_every_example_works(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("demo")
@@ -60,6 +61,7 @@ def commands_of_the_guide():
     return [(shlex.split(line, comments=True), int(line.rpartition("#")[2])) for line in lines]
 
 
+@pytest.mark.slow
 def test_guide_runs_as_it_stands(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     commands = commands_of_the_guide()

@@ -133,6 +133,7 @@ def test_inputs_are_normalised(run, files, common):
     assert "left alone" not in done.out.splitlines()[-2]
 
 
+@pytest.mark.slow
 def test_reports_are_asked_by_name(run, files, common):
     targets = ["--report", files / "a.html", "--json", files / "a.json", "--sarif", files / "a.sarif"]
     assert purified(run, common, files, *targets).code == 1
@@ -235,6 +236,7 @@ def test_help_shows_an_example(run, command):
     assert f"netpurify {command}" in " ".join(done.out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("files")
 def test_installed_command_finds_factories_in_the_current_folder():
     """As an entry point starts it: the current folder is not on the path by itself."""

@@ -34,6 +34,7 @@ def test_table_has_every_part_and_one_verdict_per_row(run):
     assert any("holds" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_json_is_the_same_for_the_same_seed_and_another_for_another(run):
     elsewhere = [sys.executable, "-m", "netpurify", *SMALL, "--json", "--seed", "4"]
     first = json.loads(subprocess.run(elsewhere, capture_output=True, check=True).stdout)
@@ -102,6 +103,7 @@ def test_json_has_no_words_that_json_does_not_know(run, tmp_path):
     json.loads(done.out, parse_constant=lambda word: pytest.fail(word))
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_few_signs_gets_the_table_all_the_same():
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "netpurify", *SMALL]

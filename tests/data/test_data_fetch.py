@@ -218,6 +218,7 @@ def _fetch_slowly(root: Path, source: Path, barrier) -> None:
     load_dataset(MADE["mnist"].dataset, "train", root)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path):
     made = MADE["mnist"]
     source = put(tmp_path / "source", made.contents)

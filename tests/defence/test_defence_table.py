@@ -94,6 +94,7 @@ def test_workers_find_what_makes_a_row_by_its_name(tmp_path):
         assert experiment.trial.func.__module__ == "rows"
 
 
+@pytest.mark.slow
 def test_a_row_of_the_table_is_measured(tmp_path):
     (before,) = rows.trained({"network": "sample_cnn", "attack": "patch"}, 0, folder=str(tmp_path))
     assert before["accuracy"] > 0.9
@@ -117,6 +118,7 @@ def test_memory_that_was_freed_before_is_counted_again():
     assert all(70.0 < peak < 100.0 for peak in peaks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ["none", "patch"])
 def test_changed_classes_are_those_of_clean_images(attack):
     scenario = Scenario("sample_cnn", attack, 0)
@@ -206,6 +208,7 @@ def test_the_published_page_says_what_the_published_tables_say(published, tmp_pa
     assert page._means(published) in text
 
 
+@pytest.mark.slow
 def test_tables_make_the_same_page_and_figure_each_time(tmp_path):
     for name in page.TABLES:
         read(tmp_path, name)

@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pytest
 import torch
 import victims
 
@@ -24,6 +25,7 @@ def test_least_squares_is_the_orthogonal_projection(clean):
     assert np.abs(matrix(network) - expected).max() > 1e-2
 
 
+@pytest.mark.slow
 def test_least_squares_changes_weights_in_every_layer_and_no_clean_output(clean):
     network, initial = (victims.perceptron(seed, 784, 200, 10) for seed in (0, 1))
     repaired = LeastSquares().repair(network, clean.images, clean.labels, initial=initial, seed=0)

@@ -12,6 +12,7 @@ def story():
     return demo.recovery()
 
 
+@pytest.mark.slow
 def test_every_altered_weight_is_found_and_no_other(story):
     assert sum(int(mask.sum()) for mask in story.hit.values()) == len(story.result.altered) > 7000
     assert story.right

@@ -72,10 +72,12 @@ def test_table_has_every_trial_in_order_and_reads_back(tmp_path):
     assert isinstance(rows[0]["seconds"], float)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_table(tmp_path, expected):
     assert without_seconds(run(STEADY, folder=tmp_path, engine="processes", jobs=2)) == expected
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same_table_though_a_worker_is_killed(tmp_path, expected, dask):
     address, workers = dask
     assert plan(STEADY, folder=tmp_path, engine=address).workers == 2
@@ -90,6 +92,7 @@ def test_dask_gives_the_same_table_though_a_worker_is_killed(tmp_path, expected,
     assert without_seconds(path) == expected
 
 
+@pytest.mark.slow
 def test_dask_hands_on_what_work_raises_and_stops_when_the_caller_does(dask):
     with pytest.raises(LookupError, match="not three"):
         list(engine.run(fussy, range(5), engine=dask[0], jobs=1))
@@ -98,6 +101,7 @@ def test_dask_hands_on_what_work_raises_and_stops_when_the_caller_does(dask):
     assert (value, pid) == (position**2, dask[1][1].pid)
 
 
+@pytest.mark.slow
 def test_work_that_dask_workers_cannot_load_is_an_error_and_no_endless_wait(dask, tmp_path, monkeypatch):
     (tmp_path / "only_here.py").write_text("def work(task):\n    return task\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -120,6 +124,7 @@ list(engine.run(fussy, range(5), engine="ray"))
 """
 
 
+@pytest.mark.slow
 def test_ray_gives_the_same_table(tmp_path):
     pytest.importorskip("ray", reason="the extra netpurify[ray] is not installed")
     # In a process and a home of its own: Ray changes classes of joblib, and writes a token into the home folder.
@@ -143,6 +148,7 @@ run(toy_experiments.STEADY, folder=sys.argv[1], jobs=2, progress=die)
 """
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_the_table_is_the_same(tmp_path, expected):
     # The pipes close when the last orphaned worker is gone, so this would time out if one stayed.
     outcome = subprocess.run([sys.executable, "-c", KILLED, tmp_path], env=WORKER_PATH, capture_output=True, timeout=60)

@@ -11,6 +11,7 @@ CURVE = {2.5: 0.175, 4: 0.325, 8: 0.50, 12.5: 0.575, 22: 0.675, 50: 0.775, 200: 
 """Fan-in / rank: the largest share of altered entries with at least 95 % exact repair, as published for rank 50."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", CURVE)
 def test_published_repair_curve(ratio):
     k, p = int(50 * ratio), 400 if ratio <= 25 else 80

@@ -194,6 +194,7 @@ def test_the_callers_network_is_left_as_it_was():
     assert found.norm.training
 
 
+@pytest.mark.slow
 def test_a_defended_network_is_saved_loaded_exported_compiled_and_scripted(tmp_path):
     model, images = residual(), draw(30, 2, 5, 5)
     found = defend(model, images, strength=STRENGTH).model.eval()

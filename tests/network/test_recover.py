@@ -235,6 +235,7 @@ def test_bit_flips_in_a_layer_whose_inputs_span_everything(bit):
         assert np.abs(right - table.now[chosen]).max(initial=0.0) < 10.0 * scale
 
 
+@pytest.mark.slow
 def test_heavy_tails_of_training_are_not_alterations():
     generator = np.random.default_rng(0)
     inputs = networks.seeded(lambda: torch.randn(300, 50))

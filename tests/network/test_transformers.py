@@ -42,6 +42,7 @@ def trained(build):
     return network.eval(), initial, networks.seeded(lambda: torch.rand(12, 3, 32, 32), seed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [resnet, convnext, vit])
 def test_healthy_network_is_left_alone_and_exponent_flips_are_undone_in_every_layer(build):
     network, initial, images = trained(build)

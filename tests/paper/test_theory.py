@@ -131,6 +131,7 @@ def examined(regime, **options):
     return examine(inputs, targets, generator=source, regime=regime, **options)
 
 
+@pytest.mark.slow
 def test_examination_of_the_joint_regime():
     found = examined("joint")
     rows = {row.quantity: row for row in found.rows}
@@ -151,6 +152,7 @@ def test_examination_of_the_joint_regime():
     assert 2 <= survived.low <= survived.high < 40
 
 
+@pytest.mark.slow
 def test_examination_of_the_sequential_regime_is_exact():
     rows = {row.quantity: row for row in examined("sequential").rows}
     assert rows["max_j |beta~_j - beta_j|"].verdict == Verdict.HOLDS
@@ -182,6 +184,7 @@ def test_a_network_that_has_nothing_left_to_learn_is_examined_all_the_same():
         examine(inputs, torch.zeros(3), m=0, p=20, gamma=0.1, share=0.1, generator=generator())
 
 
+@pytest.mark.slow
 def test_pixels_that_no_input_inks_do_not_count():
     source = generator(1)
     inputs = torch.randn(3, 80, generator=source, dtype=torch.float64)

@@ -10,7 +10,10 @@ from PIL import Image
 
 from netpurify import report
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path"),
+]
 # Headless windows are at least 500 pixels wide; a frame is as narrow as a phone. srcdoc, so that it may be measured.
 FRAME = """<body style="margin:0"><iframe srcdoc="{page}" style="width:{width}px;height:900px;border:0"></iframe>
 <script>onload = () => {{ const root = document.querySelector("iframe").contentDocument.documentElement;

@@ -14,7 +14,10 @@ from PIL import Image
 
 from netpurify import report
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path"),
+]
 # The page is in a frame, as narrow as a phone if wanted, and its surroundings do what a reader would.
 FRAME = """<meta name="color-scheme" content="light dark"><body style="margin:0">
 <iframe srcdoc="{page}" style="width:{width}px;height:900px;border:0"></iframe>

@@ -29,6 +29,7 @@ def read(text):
     return Reader(text)
 
 
+@pytest.mark.slow
 def test_page_has_every_figure_with_plot_findings_and_links(read, results):
     ids = {attributes.get("id") for _, attributes in read.tags}
     links = [attributes["href"] for tag, attributes in read.tags if tag == "a"]
@@ -101,6 +102,7 @@ def test_hostile_texts_stay_texts():
     assert read.words.count(HOSTILE) == 9  # summary, heading, claim, measured, why, reason, remark, about twice
 
 
+@pytest.mark.slow
 def test_same_results_give_the_same_page(results, text):
     assert report.page(results, about=ABOUT) == text
 

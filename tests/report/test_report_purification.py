@@ -48,6 +48,7 @@ def cells(text: str, kind: str) -> list[list[str]]:
     return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, flags=re.DOTALL) for row in rows[1:]]
 
 
+@pytest.mark.slow
 def test_page_loads_nothing_and_runs_nothing_else(read, text):
     for tag, attributes in read.tags:
         assert tag not in {"link", "img", "iframe", "object", "embed"}
@@ -80,6 +81,7 @@ def test_page_says_everything_but_never_clean_of_a_network(result, read, text):
     assert len(cells(text, "units")) == sum(layer.units for layer in result.layers)
 
 
+@pytest.mark.slow
 def test_grades_stand_beside_their_own_counts():
     text = report.purification.page(made.mixed(), plan=made.planned())
     assert "◐ 1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12" in text
@@ -126,6 +128,7 @@ def test_layer_names_in_drawings_stay_texts():
     assert all("<script" not in one.svg and "&lt;script&gt;alert(1)" in one.svg for one in drawn)
 
 
+@pytest.mark.slow
 def test_same_result_gives_the_same_page(result, text):
     assert report.purification.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"}) == text
 
