@@ -28,5 +28,5 @@ def _run(page: Path, *options: str) -> subprocess.CompletedProcess[str]:
         f"--user-data-dir={page.parent / 'profile'}",
     ]
     return subprocess.run(
-        [BROWSER, *fixed, *options, page.as_uri()], check=True, capture_output=True, text=True, timeout=120
+        [BROWSER, *fixed, *options, page.as_uri()], check=True, capture_output=True, text=True, timeout=600
     )
