@@ -30,8 +30,8 @@ def test_example_recovers_everything(capsys):
     assert second == "1000 of 1000 columns recovered, with proof"
 
 
-def test_own_network_is_recovered_and_defended(capsys, tmp_path, monkeypatch):
-    story = demo.recovery()
+def test_own_network_is_recovered_and_defended(capsys, tmp_path, monkeypatch, once):
+    story = once("recovery of the demo", demo.recovery)
     folder = tmp_path / "netpurify-demo"
     folder.mkdir()
     checkpoint.save_weights(story.contaminated.state_dict(), folder / "contaminated.safetensors")

@@ -8,8 +8,8 @@ from netpurify.network import Grade, Seeded
 
 
 @pytest.fixture(scope="module")
-def story():
-    return demo.recovery()
+def story(once):
+    return once("recovery of the demo", demo.recovery)
 
 
 @pytest.mark.slow
