@@ -4,6 +4,7 @@ Exit codes: 0 all well, 1 findings, or a defence that costs too much, 2 usage or
 its installation, 130 interrupted. Nothing here imports torch before a command has work for it.
 """
 
+import logging
 import signal
 import sys
 import threading
@@ -23,6 +24,9 @@ def main() -> None:
 
         streams.install()
         warnings.showwarning = tell_warning
+        # Where nothing is writable, libraries tell at length how they manage; they do, and so do we.
+        warnings.filterwarnings("ignore", message=".*joblib will operate in serial mode")
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
         code = run()
     except KeyboardInterrupt:
         code = INTERRUPTED

@@ -14,6 +14,6 @@ def compiling(*, quiet: bool = False) -> Iterator[None]:
         return
     from netpurify.lad.compiled import compilation
 
-    waiting = Waiting("compiling the solver, once on this machine; this takes some seconds")
+    waiting = Waiting("compiling the solver, which is done once where its code can be kept; this takes some seconds")
     with compilation(waiting.begin, waiting.end):
         yield

@@ -62,8 +62,8 @@ def all_or_none() -> Iterator[None]:
             sys.stdout.flush()
     except OSError as problem:
         raise InputError(
-            f"{problem.filename or 'the outputs'} cannot be written ({problem.strerror}); nothing was written; make "
-            "room, or name other files"
+            f"{problem.filename or 'the outputs'} cannot be written ({problem.strerror or problem}); nothing was "
+            "written; make room, or name other files"
         ) from problem
 
 
