@@ -127,6 +127,15 @@ REFUSED = {
     "array cut": (npy(VALUES)[:-1], "240 bytes; got 239"),
     "array and more": (npy(VALUES) + b"\0", "240 bytes; got 241"),
     "header cut": (npy(VALUES)[:40], "header of the array is damaged"),
+    "header of spaces without an end": (npy(VALUES)[:8] + b"\x10\x27" + b"{" + b" " * 9998 + b"(", "array is damaged"),
+    "header beyond sense": (
+        npy(VALUES)[:8] + b"\x11\x27" + b"{" + b" " * 10_000,
+        "announces 10001 bytes; at most 10000",
+    ),
+    "header with more": (header("(1, 1), 'a': 1", room=8), "and nothing else"),
+    "header without a shape": (header("1", room=8).replace(b"shape", b"shade"), "and nothing else"),
+    "shape as a list": (header("[1, 1]", room=8), "shape must be a tuple"),
+    "version of the future": (npy(VALUES)[:6] + b"\4\0" + npy(VALUES)[8:], "starts with 93 4e 55 4d 50 59 04 00"),
     "header no dictionary": (b"\x93NUMPY\x01\x00\x05\x00[1,2]", "header of the array is damaged"),
     "header that calls": (b"\x93NUMPY\x01\x00\x0c\x00print('hi') \n", "header of the array is damaged"),
     "records": (npy(np.zeros(3, [("a", "f8")])), "expected whole or real numbers"),
@@ -184,6 +193,13 @@ def test_an_archive_that_unpacks_to_an_unlikely_size_is_refused_and_small_ones_a
     monkeypatch.setattr("netpurify.data.arrays._ALWAYS_FINE", 1 << 20)
     with pytest.raises(DataError, match=r"x unpacks from \d{4} bytes to 8000128; at most 200 times"):
         load(tmp_path, zeros)
+
+
+def test_headers_as_python_2_wrote_them_and_of_the_second_version_are_read(tmp_path):
+    assert load(tmp_path, header("(1L, 2L)", room=16)).tolist() == [[0.0, 0.0]]
+    content = npy(VALUES)
+    second = content[:6] + b"\2\0" + content[8:10] + b"\0\0" + content[10:]
+    assert torch.equal(load(tmp_path, second), TENSOR)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names on POSIX alone")

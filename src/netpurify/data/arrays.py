@@ -1,7 +1,10 @@
 """NumPy's files, read so that nothing can run and a header's sizes are checked before memory is taken."""
 
+import ast
 import math
 import os
+import re
+import warnings
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +18,10 @@ from netpurify.errors import DataError
 NPY = b"\x93NUMPY"
 NAMES = ("inputs", "x", "images", "data")
 """Of which one may stand for the inputs, if a file holds several arrays."""
-_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_LENGTHS = {b"\1\0": 2, b"\2\0": 4}
+"""Bytes of a header's length, by version; a third version is for records with odd names."""
+_LONGEST_HEADER = 10_000
+"""As in NumPy, whose own reader can spend minutes on a damaged header of that length."""
 _LARGEST_RATIO = 200
 _ALWAYS_FINE = 1 << 28
 """Bytes up to which an array may be as well packed as it likes."""
@@ -122,11 +128,8 @@ def _exactly(stream: IO[bytes], count: int, what: str) -> bytes:
 
 def _header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     try:
-        version = np.lib.format.read_magic(stream)
-        if version not in _READERS:
-            raise ValueError(f"version {version} is for records")  # noqa: TRY301  # as NumPy says what is wrong itself
-        shape, columns_first, dtype = _READERS[version](stream)
-    except Exception as problem:  # NumPy evaluates the header as a literal, which can fail in many ways
+        shape, columns_first, dtype = _parsed(_header_text(stream))
+    except Exception as problem:  # the header is a Python literal, which can be wrong in many ways
         raise DataError(
             f"{what}: the header of the array is damaged ({_first(problem)}); save it with np.save"
         ) from problem
@@ -146,6 +149,29 @@ def _header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dty
     if not shape or min(shape) < 1:
         raise DataError(f"{what}: expected at least one input in rows, [n, ...]; got the shape {list(shape)}")
     return shape, columns_first, dtype
+
+
+def _header_text(stream: IO[bytes]) -> str:
+    magic, version = stream.read(len(NPY)), stream.read(2)
+    if magic != NPY or version not in _LENGTHS:
+        raise ValueError(f"it starts with {(magic + version).hex(' ')}")
+    length = int.from_bytes(stream.read(_LENGTHS[version]), "little")
+    text = stream.read(min(length, _LONGEST_HEADER + 1))
+    if len(text) != length or length > _LONGEST_HEADER:
+        raise ValueError(f"it announces {length} bytes; at most {_LONGEST_HEADER} are read, and {len(text)} are there")
+    return text.decode("latin1")
+
+
+def _parsed(text: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's, about odd texts
+        content = ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text).strip())  # as Python 2 wrote whole numbers
+    if not isinstance(content, dict) or content.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("it must say descr, fortran_order and shape, and nothing else")
+    shape, columns_first = content["shape"], content["fortran_order"]
+    if type(shape) is not tuple or type(columns_first) is not bool:
+        raise ValueError("its shape must be a tuple, and fortran_order True or False")
+    return shape, columns_first, np.lib.format.descr_to_dtype(content["descr"])
 
 
 def _first(problem: Exception) -> str:
