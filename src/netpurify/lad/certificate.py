@@ -4,8 +4,9 @@ For any y with A'y = 0 and |y| <= 1, and any u, |b - A u|_1 >= y'(b - A u) = y'b
 whoever found y and however. A dual that is handed in is first projected on A'y = 0 and shrunk into the box, so the
 bound holds even for a wrong one; the gap between objective and bound is all that a wrong answer could hide in.
 
-A minimum is the truth when the rows that fit it vouch for one another: more zero residuals than the rank, and no row
-among them that could take any value without the others noticing (leverage 1 within the rows that fit).
+A minimum is the truth when the rows that fit it vouch for one another: more zero residuals than the rank, no row
+among them that could take any value without the others noticing (leverage 1 within the rows that fit), and, where
+alterations tie, no other fit that a few more of them would explain (``rivals``).
 
 Nothing of the solver is used here, and only this module and ``proof`` may call an answer optimal or recovered.
 """
@@ -40,7 +41,7 @@ class Certificate:
         noise_floor: The floor that the solution claims.
         zeros: Residuals at or below the noise floor.
         surplus: Zeros that are evidence: distinct rows beyond the rank, less ties and what the floor gives by chance;
-            0 where a row that fits is vouched for by no other.
+            0 where a row that fits is vouched for by no other, or a rival fit is plausible.
         unique: Whether the rows with |y| < 1 determine the fit, so that no other fit is as good.
         stability: Fitted values move by at most ``stability`` * |e|_1 (Euclidean norm) when the data change by e;
             infinite where the minimiser is not unique or no dual proves it.

@@ -12,6 +12,7 @@ from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
 from netpurify.lad.blas import one_thread
 from netpurify.lad.product import product
+from netpurify.lad.sparse import SparseVectors, sparse_vectors
 
 _TILE = 8
 """Matrices are padded with zeros to multiples of this, so that ``product`` and the vector units meet no ragged edge."""
@@ -204,6 +205,12 @@ class Design:
         irregular = np.zeros(self.basis.shape[0])
         irregular[: self.live.size] = 1.0 + np.modf(np.arange(1, self.live.size + 1) * 0.6180339887498949)[0]
         return irregular, irregular - self.basis @ (irregular @ self.basis)
+
+    @cached_property
+    def sparse(self) -> SparseVectors:
+        """Vectors of the column space that vanish on most live rows; looked for only where residuals tie."""
+        with one_thread():
+            return sparse_vectors(self.matrix[self.live], self.pivots)
 
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from netpurify.lad.compiled import inner, kernel
 from netpurify.lad.design import Design
 from netpurify.lad.lapack import cholesky, cholesky_inverse_trace, cholesky_solve, gram_of_columns
+from netpurify.lad.rivals import few_dominate, heavy_rows_predicted, no_rivals
 from netpurify.lad.status import Status
 
 _INFEASIBLE = 1e-9
@@ -21,6 +22,8 @@ _WILD = 100.0
 """The objective counts up to this many times what it would be if all alterations were small ones."""
 _VOUCHED = 1e-8
 """A component of a random null vector above this shows that the other rows would notice a change of this one."""
+_HEAVY = 1e-4
+"""Below this, or where a hundredth of a typical alteration would be lost in the floor, the row is looked at closely."""
 _ONE = 1e-12
 """A dual this close to the residual's sign is that sign: its rounding must not be multiplied by a wild entry."""
 
@@ -39,7 +42,7 @@ def certify(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray]]:
     """Residuals and projected duals [p, k], and the fields of ``Certificate`` that need matrix products only.
 
-    With them comes the typical size of an alteration.
+    With them come the typical size of an alteration, and whether two alterations are equal in size.
 
     ``RECOVERED`` is provisional: ``demote_unvouched`` must have looked at it.
 
@@ -71,11 +74,14 @@ def certify(
         "zeros": np.empty(count, np.int64),
         "surplus": np.empty(count, np.int64),
         "typical": np.empty(count),
+        "tied": np.empty(count, np.bool_),
     }
     residual = data - fitted
+    magnitude = np.abs(residual)
+    ordered = np.sort(np.where(magnitude > floor[:, None], magnitude, np.inf), axis=1)
     _certify(
-        data, fitted, residual, erased, dual, projected, floor, sizes, row_class, int(row_class.max(initial=-1)) + 1,
-        design.rank, design.integral, accuracy, *facts.values(),
+        data, fitted, residual, ordered, erased, dual, projected, floor, sizes, row_class,
+        int(row_class.max(initial=-1)) + 1, design.rank, design.integral, accuracy, *facts.values(),
     )  # fmt: skip
     return residual, projected, facts
 
@@ -87,28 +93,40 @@ def demote_unvouched(
     vouched: NDArray[np.bool_],
     facts: dict[str, NDArray],
 ) -> None:
-    """Take back ``RECOVERED`` where a row that fits is vouched for by no other; ``vouched`` columns were seen to."""
-    doubtful = np.flatnonzero((facts["status"] == _RECOVERED) & ~vouched)
-    if not doubtful.size:
+    """Take back ``RECOVERED`` where the rows that fit do not vouch for one another, or a rival fit is plausible.
+
+    ``vouched`` columns were seen to have no row that fits but that no other row would miss.
+    """
+    claimed = np.flatnonzero(facts["status"] == _RECOVERED)
+    if not claimed.size:
         return
-    live = residual[np.ix_(doubtful, design.live)]
-    good = np.zeros(doubtful.size, np.bool_)
-    _vouch(
-        design.compact, design.row_class[design.live], design.sizes[design.live], live, floor[doubtful],
-        facts["typical"][doubtful], design.witness[0], good,
-    )  # fmt: skip
-    facts["status"][doubtful[~good]] = _OPTIMAL
-    facts["surplus"][doubtful[~good]] = 0
+    live = residual[np.ix_(claimed, design.live)]
+    good = vouched[claimed].copy()
+    doubtful = np.flatnonzero(~good)
+    if doubtful.size:
+        least, lowest, typical = np.zeros(doubtful.size), floor[claimed[doubtful]], facts["typical"][claimed[doubtful]]
+        _vouch(
+            design.compact, design.row_class[design.live], design.sizes[design.live], live[doubtful], lowest, typical,
+            design.witness[0], least,
+        )  # fmt: skip
+        good[doubtful] = least > _VOUCHED
+        lost = least < np.maximum(_HEAVY, 100.0 * lowest / typical)
+        for i in doubtful[good[doubtful] & (lost | few_dominate(design).any())]:
+            good[i] = heavy_rows_predicted(design, live[i], float(floor[claimed[i]]))
+    tied = np.flatnonzero(good & facts["tied"][claimed])
+    if tied.size and design.sparse.count:
+        good[tied] = no_rivals(design, live[tied], floor[claimed[tied]])
+    facts["status"][claimed[~good]] = _OPTIMAL
+    facts["surplus"][claimed[~good]] = 0
 
 
 @kernel
 def _certify(
-    data, fitted, residual, erased, dual, projected, floor, sizes, classes, class_count, rank, integral, accuracy,
-    status, objective, lower_bound, gap, infeasibility, zeros, surplus, typical,
+    data, fitted, residual, ordered, erased, dual, projected, floor, sizes, classes, class_count, rank, integral,
+    accuracy, status, objective, lower_bound, gap, infeasibility, zeros, surplus, typical, tied,
 ):  # fmt: skip
     rows = residual.shape[1]
     seen = np.full(class_count, -1, np.int64)
-    altered = np.empty(rows)
     for i in range(residual.shape[0]):
         largest, misplaced, moved, finite = 1.0, 0.0, 0.0, True
         for j in range(rows):
@@ -132,13 +150,12 @@ def _certify(
             total += size
             live += classes[j] >= 0
             if size > floor[i]:
-                altered[count] = size
                 count += 1
                 open_gap += max(missing - _ROUNDING * min(abs(data[i, j]), abs(fitted[i, j])), 0.0)
                 continue
             floor_gap += missing
-        ordered = np.sort(altered[:count])
-        typical[i] = ordered[count // 2] if count else np.inf
+        altered = ordered[i, :count]
+        typical[i] = altered[count // 2] if count else np.inf
         for j in range(rows):
             zero = not erased[i, j] and abs(residual[i, j]) <= floor[i]
             if zero and classes[j] >= 0 and seen[classes[j]] != i and _notices(sizes[j], typical[i], floor[i]):
@@ -149,10 +166,12 @@ def _certify(
         lower_bound[i] = total - gap[i]
         infeasibility[i] = max(moved, misplaced)
         zeros[i] = present - count
-        surplus[i] = max(0, distinct - rank - _accidents(ordered, floor[i], present - rank, whole))
+        most = _most_tied(altered, floor[i])
+        tied[i] = most > 1
+        surplus[i] = max(0, distinct - rank - _accidents(altered, most, floor[i], present - rank, whole))
         # A few wild entries must not make every gap look small. And within the noise floor the data are what we say
         # they are: a gap of that size is the floor's, not the fit's.
-        scale = min(total, _WILD * count * ordered[count // 4]) if count else 0.0
+        scale = min(total, _WILD * count * altered[count // 4]) if count else 0.0
         proven = open_gap <= accuracy * scale and misplaced <= _INFEASIBLE
         if not finite:
             status[i] = _FAILED
@@ -187,18 +206,24 @@ def _on_a_grid(values):
 
 
 @inner
-def _accidents(altered, floor, rows, whole):
+def _most_tied(altered, floor):
+    """How often the most frequent of these sizes, in ascending order, occurs."""
+    most, run = 0, 0
+    for j in range(altered.size):
+        run = run + 1 if j > 0 and altered[j] - altered[j - 1] <= max(floor, 1e-12 * altered[j]) else 1
+        most = max(most, run)
+    return most
+
+
+@inner
+def _accidents(altered, most, floor, rows, whole):
     """How many zeros beyond the rank may be accidents, given the sizes of the other residuals in ascending order.
 
-    As many as the most frequent of them, if it occurs more than once: twice that and a margin for ``whole`` multiples
-    of one number, whose zeros are as cheap as any tie. And as many as a wide floor catches.
+    As many as the ``most`` frequent of them, if it occurs more than once: twice that and a margin for ``whole``
+    multiples of one number, whose zeros are as cheap as any tie. And as many as a wide floor catches.
     """
     if altered.size == 0:
         return 0
-    most, run = 1, 1
-    for j in range(1, altered.size):
-        run = run + 1 if altered[j] - altered[j - 1] <= max(floor, 1e-12 * altered[j]) else 1
-        most = max(most, run)
     ties = most if most > 1 else 0
     if whole:
         ties = int(2 * most + 4 * np.sqrt(most))
@@ -206,8 +231,12 @@ def _accidents(altered, floor, rows, whole):
 
 
 @kernel
-def _vouch(basis, classes, sizes, residual, floor, typical, irregular, good):
-    """Whether each row that fits would be missed by the others, one row for each class of multiples."""
+def _vouch(basis, classes, sizes, residual, floor, typical, irregular, least):
+    """How much the others would miss the row that fits and that they would miss least; 0 for not at all.
+
+    One row stands for each class of multiples. Measured by the smallest entry of a random vector on these rows that is
+    orthogonal to the design.
+    """
     rows, rank = basis.shape
     seen = np.full(rows, -1, np.int64)
     picked, rest = np.empty((rows, rank)), np.empty((rows, rank))
@@ -224,7 +253,7 @@ def _vouch(basis, classes, sizes, residual, floor, typical, irregular, good):
         if count <= rank:
             continue
         if rank == 0:
-            good[i] = True
+            least[i] = np.inf
             continue
         fits = picked[:count]
         if 2 * count > rows:  # the rows that do not fit, or are copies, are fewer: I - their Gram matrix is the same
@@ -246,9 +275,9 @@ def _vouch(basis, classes, sizes, residual, floor, typical, irregular, good):
             pull[0] += irregular[index[a]] * fits[a]
         cholesky_solve(square, pull)
         free = fits @ pull[0]
-        good[i] = True
+        least[i] = np.inf
         for a in range(count):
-            good[i] &= abs(irregular[index[a]] - free[a]) > _VOUCHED
+            least[i] = min(least[i], abs(irregular[index[a]] - free[a]))
 
 
 @kernel

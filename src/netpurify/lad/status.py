@@ -52,8 +52,8 @@ _TEXTS = {
         "use the fit; the rows with a residual are the altered ones",
     ),
     Status.OPTIMAL: (
-        "a proven minimum, but without surplus zeros: nothing says that the fit is the truth",
-        "do not take the fit for the truth: too many rows are altered for this rank; lower the rank",
+        "a proven minimum, but without enough zeros beyond the rank to say that the fit is the truth",
+        "do not take the fit for the truth: too many rows are altered for this rank, or altered alike; lower the rank",
     ),
     Status.WITHIN_GAP: (
         "not proven to the accuracy asked for; the minimum is within the reported gap",

@@ -1,0 +1,142 @@
+"""Other truths that would explain a column nearly as well as its fit does.
+
+Evidence by counting zeros takes for granted that alterations do not agree with one another. Where residuals tie, they
+do. Then, if the column space holds a vector w that is zero on most rows, the fit u has a rival u - d with A d = t w: it
+takes the zeros of u on the support of w for entries that were all altered by t w, and some residuals of u there for
+unaltered entries. In a two-way layout w is a level, and half of its rows altered alike pass for its effect.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from netpurify.lad.design import Design
+
+_ODDS = 1e-5
+"""A fit is the truth if all its rivals together have less than these odds against it."""
+_TIE = 1e-9
+"""Residuals that differ by less than this share of their size, or by twice the noise floor, are tied."""
+_BLOCK = 1 << 20
+"""How many pairs of a rival and a size are judged together, to bound the memory."""
+_PREDICTED = 1e-6
+"""A row of whose alteration the rows that fit show less than this share, in squares, must be predicted by the rest."""
+_DOMINANT = 1e3
+"""So is a row that is larger than the median row by this factor."""
+_NOISE = 20.0
+"""No prediction from rows with noise is further off than this many standard deviations."""
+
+
+def no_rivals(design: Design, residual: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which columns have no rival that is plausible, if some of their alterations are equal in size.
+
+    Args:
+        design: The design.
+        residual: Residuals on the live rows, one line for each column, [p, live rows]; NaN where erased.
+        floor: Residuals up to this are zero, [p].
+    """
+    count, rows = residual.shape
+    step = max(1, _BLOCK // max(1, design.sparse.owner.size * rows // 4))
+    parts = [slice(start, start + step) for start in range(0, count, step)]
+    odds = [odds_of_rivals(design, residual[part], floor[part]) for part in parts]
+    return np.concatenate(odds) < _ODDS
+
+
+def odds_of_rivals(design: Design, residual: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Odds that a rival, and not the fit, is the truth, if rows that are altered alike may be any rows, [p].
+
+    If a of n rows are altered by one amount, and all sets of a rows and all a are equally likely, the odds of a set of
+    a + m rows against one of a rows are C(n, a) / C(n, a + m). A rival adds the zeros that it gives up, and removes the
+    residuals of this amount that it explains. Amounts that no residual has count too: there, a = 0.
+    """
+    vectors = design.sparse
+    if not vectors.count:
+        return np.zeros(residual.shape[0])
+    fits = (np.abs(residual) <= floor[:, None]).astype(float).T
+    column, raised, lowered = _by_size(residual, floor)
+    present = np.count_nonzero(~np.isnan(residual), axis=1)
+    cost = _log_choices(residual.shape[1])
+    sums = raised.sum(axis=0), lowered.sum(axis=0)
+    before = sum(_look_up(cost, present[column], one) for one in sums)
+    gain = np.full((vectors.owner.size, column.size), -np.inf)
+    # The rival's alterations are t w: +t where w is positive and -t where it is negative; or, with t < 0, the reverse.
+    for up, down in ((vectors.positive, vectors.negative), (vectors.negative, vectors.positive)):
+        more = sums[0] + (up @ fits)[:, column] - down @ raised
+        less = sums[1] + (down @ fits)[:, column] - up @ lowered
+        after = _look_up(cost, present[column], more) + _look_up(cost, present[column], less)
+        gain = np.logaddexp(gain, before - after)
+    first = np.flatnonzero(np.diff(column, prepend=-1))
+    of_group = np.logaddexp.reduceat(gain, first, axis=1)
+    total = np.zeros((vectors.count, residual.shape[0]))
+    np.add.at(total, vectors.owner, of_group)
+    # Entries of a size of their own would each have to be hit exactly; one of them may set t where no group does.
+    alone = np.bincount(vectors.owner, minlength=vectors.count) == 0
+    total -= np.log(present) * np.maximum(vectors.single @ fits - alone[:, None], 0.0)
+    return np.exp(np.minimum(total, 0.0)).sum(axis=0)
+
+
+def _by_size(residual: NDArray[np.float64], floor: NDArray[np.float64]) -> tuple[NDArray, ...]:
+    """For each size t of a column's residuals: the column's number, and which of its residuals are +t and which -t.
+
+    The sizes of a column follow one another; its first is one that none of its residuals has.
+    """
+    numbers, lines = [], []
+    for i, line in enumerate(residual):
+        place = np.flatnonzero(np.abs(line) > floor[i])
+        place = place[np.argsort(np.abs(line[place]), kind="stable")]
+        size = np.abs(line[place])
+        group = np.cumsum(np.diff(size, prepend=-np.inf) > np.maximum(2.0 * floor[i], _TIE * size))
+        signs = np.zeros((int(group.max(initial=0)) + 1, line.size))
+        signs[group, place] = np.sign(line[place])
+        numbers.append(np.full(signs.shape[0], i))
+        lines.append(signs)
+    signs = np.concatenate(lines).T
+    return np.concatenate(numbers), (signs > 0.0).astype(float), (signs < 0.0).astype(float)
+
+
+def _log_choices(rows: int) -> NDArray[np.float64]:
+    """Logarithms of factorials, 0 to ``rows``."""
+    return gammaln(np.arange(rows + 1) + 1.0)
+
+
+def _look_up(
+    factorials: NDArray[np.float64], rows: NDArray[np.intp], chosen: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Logarithm of the number of sets of so many rows; beyond half of the rows it falls no more."""
+    few = np.minimum(chosen, rows // 2).astype(np.intp)
+    return factorials[rows] - factorials[few] - factorials[rows - few]
+
+
+def few_dominate(design: Design) -> NDArray[np.bool_]:
+    """Which live rows are larger than the usual one by orders of magnitude, [live rows]."""
+    sizes = design.sizes[design.live]
+    return sizes > _DOMINANT * (np.median(sizes) if sizes.size else 1.0)
+
+
+def heavy_rows_predicted(design: Design, residual: NDArray[np.float64], floor: float) -> bool:
+    """Whether the rows that all but fix the fit for themselves are where the other rows that fit say they should be.
+
+    A row a million times larger than the others pulls the fit to itself: if it was altered, the others are off by a
+    millionth of that, which may pass for rounding.
+
+    Args:
+        design: The design.
+        residual: Residuals of one column on the live rows; NaN where erased.
+        floor: Residuals up to this are zero.
+    """
+    fits = np.abs(residual) <= floor  # False where erased
+    basis = design.compact[fits]
+    heavy = 1.0 - np.square(np.linalg.qr(basis)[0]).sum(axis=1) < _PREDICTED
+    heavy |= few_dominate(design)[fits]
+    if not heavy.any():
+        return True
+    # The rows as they were given: small ones have lost digits in the basis.
+    rows = design.matrix[design.live[fits]][:, design.pivots]
+    rows = rows / np.abs(rows[~heavy]).max(axis=0, initial=1e-300)
+    light, misfit = rows[~heavy], residual[fits]
+    left, sizes, right = np.linalg.svd(light, full_matrices=False)
+    kept = sizes > sizes.max(initial=0.0) * max(light.shape, default=1) * np.finfo(np.float64).eps
+    ways = right[kept].T / sizes[kept]
+    change = left[:, kept].T @ misfit[~heavy]
+    noise = np.linalg.norm(misfit[~heavy] - left[:, kept] @ change) / np.sqrt(max(light.shape[0] - kept.sum(), 1))
+    reach = np.linalg.norm(rows[heavy] @ ways, axis=1)
+    return bool((np.abs(misfit[heavy] - rows[heavy] @ ways @ change) <= 10.0 * floor + _NOISE * noise * reach).all())

@@ -1,0 +1,171 @@
+"""``RECOVERED`` is for fits that are the truth: alterations that agree with one another must not pass for it."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from problems import planted
+
+from netpurify import lad
+from netpurify.lad import Design, Status
+from netpurify.lad.rivals import odds_of_rivals
+from netpurify.lad.sparse import sparse_vectors
+
+
+def layout(first: int, second: int) -> np.ndarray:
+    """Indicators of the rows and of the columns of a table."""
+    return np.hstack([np.repeat(np.eye(first), second, axis=0), np.tile(np.eye(second), (first, 1))])
+
+
+def incidence(rng: np.random.Generator) -> np.ndarray:
+    """Differences of two of 15 vertices, for 70 random edges."""
+    pairs = np.array([(i, j) for i in range(15) for j in range(i)])
+    ends = pairs[rng.choice(len(pairs), 70, replace=False)]
+    return np.eye(15)[ends[:, 0]] - np.eye(15)[ends[:, 1]]
+
+
+DESIGNS = {
+    "two-way": lambda _: layout(9, 10),
+    "two-way, other columns": lambda rng: layout(9, 10) @ rng.standard_normal((19, 19)),
+    "incidence": incidence,
+    "0/1": lambda rng: (rng.random((80, 10)) < 0.2).astype(float),
+}
+TIED = {
+    "constant": lambda _, shape: np.full(shape, 1.7),
+    "three values": lambda rng, shape: rng.choice([0.7, -1.3, 2.9], shape),
+    "whole numbers": lambda rng, shape: rng.integers(1, 4, shape) * rng.choice([-1.0, 1.0], shape),
+    "signs": lambda rng, shape: rng.choice([-1.0, 1.0], shape),
+}
+GENERIC = {
+    "Gaussian": lambda rng: rng.standard_normal((80, 12)),
+    "integer": lambda rng: rng.integers(-5, 6, (80, 10)).astype(float),
+    "powers": lambda rng: np.vander(np.sort(rng.uniform(-1, 1, 80)), 6),
+    "collinear": lambda rng: (
+        rng.standard_normal((80, 7)) @ rng.standard_normal((7, 10)) + 1e-4 * rng.standard_normal((80, 10))
+    ),
+    "sparse": lambda rng: rng.standard_normal((90, 6)) * np.kron(np.eye(2), np.ones((45, 3))),
+}
+
+
+def altered_columns(A, alterations, share, count, rng):
+    """Columns in the span of A, and which of their entries are altered: the same number in each column."""
+    rows = A.shape[0]
+    altered = rng.permuted(np.arange(rows)[:, None] < np.full(count, round(share * rows)), axis=0)
+    return A @ rng.standard_normal((A.shape[1], count)) + altered * alterations(rng, altered.shape), altered
+
+
+def statuses(A, B):
+    """The answer, after the verifier has agreed with it."""
+    design = Design.prepare(A)
+    solution = lad.solve(design, B)
+    assert np.array_equal(lad.verify(design, B, solution).status, solution.status)
+    return solution
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+@pytest.mark.parametrize("alterations", TIED)
+@pytest.mark.parametrize("name", DESIGNS)
+def test_no_altered_entry_of_a_recovered_column_is_called_unaltered(name, alterations, share):
+    rng = np.random.default_rng([600, *name.encode(), *alterations.encode()])
+    A = DESIGNS[name](rng)
+    B, altered = altered_columns(A, TIED[alterations], share, 200, rng)
+    solution = statuses(A, B)
+    taken_for_truth = altered & (solution.residual == 0)
+    assert not taken_for_truth[:, solution.status == Status.RECOVERED].any()
+    assert solution.certified.all(), "the minimum itself is right"
+
+
+def test_level_that_is_altered_as_a_whole_does_not_pass_for_its_effect():
+    A = layout(9, 10)
+    rng = np.random.default_rng(601)
+    B = A @ rng.standard_normal((19, 30))
+    B[rng.choice(np.arange(10, 90), 20, replace=False)] += 1.7
+    B[:10] += 1.7
+    solution = statuses(A, B)
+    assert not (solution.status == Status.RECOVERED).any()
+
+
+@pytest.mark.parametrize("alterations", TIED)
+@pytest.mark.parametrize("name", GENERIC)
+def test_ties_cost_a_generic_design_nothing(name, alterations):
+    rng = np.random.default_rng([602, *name.encode(), *alterations.encode()])
+    A = GENERIC[name](rng)
+    B, altered = altered_columns(A, TIED[alterations], 0.1, 60, rng)
+    solution = statuses(A, B)
+    assert np.array_equal(solution.residual != 0, altered)
+    assert (solution.status == Status.RECOVERED).all()
+
+
+def test_layouts_are_recovered_where_the_evidence_is_there():
+    rng = np.random.default_rng(603)
+    B, altered = altered_columns(layout(20, 20), TIED["constant"], 0.1, 60, rng)
+    solution = statuses(layout(20, 20), B)
+    assert np.array_equal(solution.residual != 0, altered)
+    assert (solution.status == Status.RECOVERED).all(), "levels of twenty rows say enough"
+    B, altered = altered_columns(layout(9, 10), lambda rng, shape: rng.normal(1, 1, shape), 0.1, 60, rng)
+    solution = statuses(layout(9, 10), B)
+    solved = (altered == (solution.residual != 0)).all(axis=0)
+    assert solved.mean() > 0.9
+    assert np.array_equal(solved, solution.status == Status.RECOVERED), "alterations that do not tie cannot agree"
+
+
+def test_altered_row_that_draws_the_fit_to_itself_is_not_called_unaltered():
+    rng = np.random.default_rng(604)
+    A = rng.standard_normal((80, 8))
+    A[:10] *= 1e6
+    B = A @ rng.standard_normal((8, 120))
+    exact = B.copy()
+    for j in range(120):
+        B[rng.choice(np.arange(10, 80), 8, replace=False), j] += rng.normal(1, 1, 8)
+    B[rng.integers(0, 10, 120), np.arange(120)] += 10.0 ** rng.uniform(-4, -1, 120)
+    solution = lad.solve(A, B)
+    recovered = solution.status == Status.RECOVERED
+    alteration = np.abs(B - exact)
+    unnoticed = (alteration > 20.0 * solution.noise_floor) & (solution.residual == 0)
+    assert not unnoticed[:, recovered].any()
+
+
+def test_every_level_of_a_layout_is_found_whichever_columns_are_given():
+    rng = np.random.default_rng(605)
+    A = layout(5, 7)
+    scales = 10.0 ** rng.uniform(-2, 2, (35, 1))
+    turned = np.linalg.svd(A)[0][:, :11] @ rng.standard_normal((11, 11))
+    for columns in (turned, scales * turned):
+        vectors = sparse_vectors(columns, np.arange(11))
+        lines = vectors.single.toarray()
+        np.add.at(lines, vectors.owner, (vectors.positive + vectors.negative).toarray())
+        found = {np.flatnonzero(line).tobytes() for line in lines}
+        assert {np.flatnonzero(level).tobytes() for level in A.T} <= found
+
+
+def test_generic_design_has_no_sparse_vectors():
+    rng = np.random.default_rng(606)
+    for columns in (rng.standard_normal((60, 10)), np.ones((5, 0)), np.eye(4), rng.standard_normal((40, 1))):
+        assert sparse_vectors(columns, np.arange(columns.shape[1])).count == 0
+
+
+def test_odds_are_ratios_of_numbers_of_sets():
+    A = np.kron(np.eye(2), np.ones((8, 1)))
+    design = Design.prepare(A)
+    residual = np.zeros(16)
+    residual[[0, 1]] = -2.0  # beside six zeros in the first group
+    residual[[8]] = 2.0  # beside seven zeros in the second
+    residual[[9]] = np.nan
+
+    def odds(zeros: int, minus: int, plus: int) -> float:
+        """Of all rivals on a group; one more row is altered by 2 and two more by -2 than the numbers given say."""
+        rows, total = 15, 0.0
+        up, down = 1, 2
+        total += comb(rows, up) / comb(rows, min(up + zeros, 7)) * comb(rows, down) / comb(rows, down - minus)
+        total += comb(rows, up) / comb(rows, up - plus) * comb(rows, down) / comb(rows, min(down + zeros, 7))
+        return total + 2 / comb(rows, zeros)
+
+    expected = min(1.0, odds(6, 2, 0)) + min(1.0, odds(6, 0, 1))
+    np.testing.assert_allclose(odds_of_rivals(design, residual[None], np.array([1e-12])), [expected])
+
+
+def test_design_of_the_ordinary_case_is_not_searched_unless_residuals_tie():
+    problem = planted(60, 8, 20, 0.1, seed=607)
+    design = Design.prepare(problem.A)
+    lad.solve(design, problem.B)
+    assert "sparse" not in vars(design)
