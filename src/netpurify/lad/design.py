@@ -122,7 +122,7 @@ class Design:
             to_coefficients=to_coefficients,
             row_norms=np.linalg.norm(scaled, axis=1),
             row_class=row_class,
-            integral=_on_a_grid(matrix),
+            integral=on_a_grid(matrix),
             condition=condition,
         )
 
@@ -233,7 +233,7 @@ def _pad(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return wide
 
 
-def _on_a_grid(matrix: NDArray[np.float64]) -> bool:
+def on_a_grid(matrix: NDArray[np.float64]) -> bool:
     """Whether all entries are small whole multiples of the smallest of them."""
     sizes = np.abs(matrix)
     steps = sizes / sizes[sizes > 0.0].min(initial=np.inf)

@@ -6,8 +6,8 @@ See ``certificate`` for what is proven and why.
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.compiled import inner, kernel
-from netpurify.lad.design import Design
+from netpurify.lad.compiled import kernel
+from netpurify.lad.design import Design, on_a_grid
 from netpurify.lad.lapack import cholesky, cholesky_inverse_trace, cholesky_solve, gram_of_columns
 from netpurify.lad.rivals import few_dominate, heavy_rows_predicted, no_rivals
 from netpurify.lad.status import Status
@@ -31,6 +31,7 @@ _CLEAN, _RECOVERED, _OPTIMAL = int(Status.CLEAN), int(Status.RECOVERED), int(Sta
 _WITHIN_GAP, _RANK_FULL, _FAILED = int(Status.WITHIN_GAP), int(Status.RANK_FULL), int(Status.FAILED)
 
 
+@np.errstate(all="ignore")  # an answer from elsewhere may hold anything; what is not finite counts as failed
 def certify(
     design: Design,
     data: NDArray[np.float64],
@@ -54,35 +55,55 @@ def certify(
         floor: Residuals up to this are zero, [p].
         accuracy: Largest relative gap that counts as proven.
     """
-    count, rows = data.shape
     erased = np.isnan(data)
     projected = np.where(erased, 0.0, dual)
-    live = np.zeros((count, design.basis.shape[0]))
+    live = np.zeros((data.shape[0], design.basis.shape[0]))
     live[:, : design.live.size] = projected[:, design.place]
     live -= design.fitted(design.coordinates(live))
     projected[:, design.place] = live[:, : design.live.size]
-    row_class = np.full(rows, -1, np.intp)
-    row_class[: design.fan_in] = design.row_class
-    sizes = np.zeros(rows)
-    sizes[: design.fan_in] = design.sizes
-    facts = {
-        "status": np.empty(count, np.int8),
-        "objective": np.empty(count),
-        "lower_bound": np.empty(count),
-        "gap": np.empty(count),
-        "infeasibility": np.empty(count),
-        "zeros": np.empty(count, np.int64),
-        "surplus": np.empty(count, np.int64),
-        "typical": np.empty(count),
-        "tied": np.empty(count, np.bool_),
-    }
+    misplaced = np.where(erased, np.abs(projected), 0.0).max(axis=1, initial=0.0)
+    projected[erased] = 0.0
+    projected /= np.abs(projected).max(axis=1, initial=1.0, keepdims=True)
     residual = data - fitted
-    magnitude = np.abs(residual)
-    ordered = np.sort(np.where(magnitude > floor[:, None], magnitude, np.inf), axis=1)
-    _certify(
-        data, fitted, residual, ordered, erased, dual, projected, floor, sizes, row_class,
-        int(row_class.max(initial=-1)) + 1, design.rank, design.integral, accuracy, *facts.values(),
-    )  # fmt: skip
+    size = np.where(erased, 0.0, np.abs(residual))
+    altered = size > floor[:, None]
+    gaps, open_gap = _gaps(data, fitted, residual, size, projected, altered=altered)
+    count, present = np.count_nonzero(altered, axis=1), np.count_nonzero(~erased, axis=1)
+    ordered = np.full((count.size, int(count.max(initial=0)) + 1), np.inf)
+    ordered[np.arange(ordered.shape[1]) < count[:, None]] = size[altered]  # both go through the columns one by one
+    ordered.sort(axis=1)
+    typical = _quantile(ordered, count, 2)
+    most = _most_tied(ordered, count, floor)
+    accidents = np.where(most > 1, most, 0)
+    if design.integral:
+        whole = np.array([on_a_grid(column[~np.isnan(column)]) for column in data], np.bool_)
+        accidents = np.where(whole, (2 * most + 4 * np.sqrt(most)).astype(np.int64), accidents)
+    accidents += np.minimum(_CHANCE * (present - design.rank) * floor / typical, data.shape[1]).astype(np.int64)
+    zero = ~(altered | erased)[:, : design.fan_in]
+    distinct = _distinct_rows(design, zero & _notices(design.sizes, typical[:, None], floor[:, None]))
+    total = size.sum(axis=1)
+    surplus = np.maximum(distinct - design.rank - np.where(count > 0, accidents, 0), 0)
+    # A few wild entries must not make every gap look small. And within the noise floor the data are what we say they
+    # are: a gap of that size is the floor's, not the fit's.
+    scale = np.where(count > 0, np.minimum(total, _WILD * count * _quantile(ordered, count, 4)), 0.0)
+    proven = (open_gap <= accuracy * scale) & (misplaced <= _INFEASIBLE)
+    few = np.count_nonzero(~erased[:, : design.fan_in] & (design.row_class >= 0), axis=1) <= design.rank
+    unaltered = np.where(few & (design.rank > 0), _RANK_FULL, _CLEAN)
+    status = np.where(proven, np.where(surplus > 0, _RECOVERED, _OPTIMAL), _WITHIN_GAP)
+    finite = np.isfinite(total) & np.isfinite(projected).all(axis=1)
+    facts = {
+        "status": np.where(finite, np.where(count > 0, status, unaltered), _FAILED).astype(np.int8),
+        "objective": total,
+        "lower_bound": total - gaps,
+        "gap": gaps,
+        "infeasibility": np.maximum(
+            misplaced, np.where(erased, 0.0, np.abs(projected - dual)).max(axis=1, initial=0.0)
+        ),
+        "zeros": present - count,
+        "surplus": surplus,
+        "typical": typical,
+        "tied": most > 1,
+    }
     return residual, projected, facts
 
 
@@ -105,10 +126,9 @@ def demote_unvouched(
     doubtful = np.flatnonzero(~good)
     if doubtful.size:
         least, lowest, typical = np.zeros(doubtful.size), floor[claimed[doubtful]], facts["typical"][claimed[doubtful]]
-        _vouch(
-            design.compact, design.row_class[design.live], design.sizes[design.live], live[doubtful], lowest, typical,
-            design.witness[0], least,
-        )  # fmt: skip
+        rows = np.abs(live[doubtful]) <= lowest[:, None]
+        rows &= _notices(design.sizes[design.live], typical[:, None], lowest[:, None])
+        _vouch(design.compact, _one_of_each_class(design, rows), design.witness[0], least)
         good[doubtful] = least > _VOUCHED
         lost = least < np.maximum(_HEAVY, 100.0 * lowest / typical)
         for i in doubtful[good[doubtful] & (lost | few_dominate(design).any())]:
@@ -120,164 +140,116 @@ def demote_unvouched(
     facts["surplus"][claimed[~good]] = 0
 
 
-@kernel
-def _certify(
-    data, fitted, residual, ordered, erased, dual, projected, floor, sizes, classes, class_count, rank, integral,
-    accuracy, status, objective, lower_bound, gap, infeasibility, zeros, surplus, typical, tied,
-):  # fmt: skip
-    rows = residual.shape[1]
-    seen = np.full(class_count, -1, np.int64)
-    for i in range(residual.shape[0]):
-        largest, misplaced, moved, finite = 1.0, 0.0, 0.0, True
-        for j in range(rows):
-            if erased[i, j]:
-                misplaced = max(misplaced, abs(projected[i, j]))
-                projected[i, j] = 0.0
-            largest = max(largest, abs(projected[i, j]))
-        total, floor_gap, open_gap = 0.0, 0.0, 0.0
-        count, present, distinct, live = 0, 0, 0, 0
-        whole = integral and _on_a_grid(data[i])
-        for j in range(rows):
-            if erased[i, j]:
-                continue
-            present += 1
-            projected[i, j] /= largest
-            moved = max(moved, abs(projected[i, j] - dual[i, j]))
-            size = abs(residual[i, j])
-            agreement = projected[i, j] * np.sign(residual[i, j])
-            missing = 0.0 if agreement >= 1.0 - _ONE else size * (1.0 - agreement)
-            finite &= size < np.inf and abs(agreement) < np.inf
-            total += size
-            live += classes[j] >= 0
-            if size > floor[i]:
-                count += 1
-                open_gap += max(missing - _ROUNDING * min(abs(data[i, j]), abs(fitted[i, j])), 0.0)
-                continue
-            floor_gap += missing
-        altered = ordered[i, :count]
-        typical[i] = altered[count // 2] if count else np.inf
-        for j in range(rows):
-            zero = not erased[i, j] and abs(residual[i, j]) <= floor[i]
-            if zero and classes[j] >= 0 and seen[classes[j]] != i and _notices(sizes[j], typical[i], floor[i]):
-                seen[classes[j]] = i
-                distinct += 1
-        objective[i] = total
-        gap[i] = max(open_gap + floor_gap, 0.0)
-        lower_bound[i] = total - gap[i]
-        infeasibility[i] = max(moved, misplaced)
-        zeros[i] = present - count
-        most = _most_tied(altered, floor[i])
-        tied[i] = most > 1
-        surplus[i] = max(0, distinct - rank - _accidents(altered, most, floor[i], present - rank, whole))
-        # A few wild entries must not make every gap look small. And within the noise floor the data are what we say
-        # they are: a gap of that size is the floor's, not the fit's.
-        scale = min(total, _WILD * count * altered[count // 4]) if count else 0.0
-        proven = open_gap <= accuracy * scale and misplaced <= _INFEASIBLE
-        if not finite:
-            status[i] = _FAILED
-        elif live <= rank and rank > 0 and count == 0:
-            status[i] = _RANK_FULL
-        elif count == 0:
-            status[i] = _CLEAN
-        elif not proven:
-            status[i] = _WITHIN_GAP
-        else:
-            status[i] = _RECOVERED if surplus[i] > 0 else _OPTIMAL
+def _gaps(
+    data: NDArray[np.float64],
+    fitted: NDArray[np.float64],
+    residual: NDArray[np.float64],
+    size: NDArray[np.float64],
+    dual: NDArray[np.float64],
+    *,
+    altered: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What each column's residuals lack of their sizes when the dual weighs them; and of it what rounding leaves open.
+
+    Returns:
+        The whole gap, and that of the ``altered`` rows beyond the rounding of their residuals, [p].
+    """
+    agreement = dual * np.sign(np.where(size > 0.0, residual, 0.0))
+    missing = np.where(agreement >= 1.0 - _ONE, 0.0, size * (1.0 - agreement))
+    rounding = _ROUNDING * np.minimum(np.abs(data), np.abs(fitted))
+    open_gap = np.where(altered, np.maximum(missing - rounding, 0.0), 0.0).sum(axis=1)
+    return np.maximum(open_gap + np.where(altered, 0.0, missing).sum(axis=1), 0.0), open_gap
 
 
-@inner
-def _notices(size, typical, floor):
+def _quantile(ordered: NDArray[np.float64], count: NDArray[np.intp], part: int) -> NDArray[np.float64]:
+    """The entry at ``count // part`` of each column's ``count`` sizes in ascending order; infinite if there is none."""
+    return np.take_along_axis(ordered, (count // part)[:, None], axis=1)[:, 0]
+
+
+def _most_tied(ordered: NDArray[np.float64], count: NDArray[np.intp], floor: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How often the most frequent of each column's ``count`` sizes in ascending order occurs."""
+    place = np.arange(ordered.shape[1])
+    begins = np.ones(ordered.shape, np.bool_)
+    ahead = ordered[:, 1:]
+    step = np.subtract(ahead, ordered[:, :-1], out=np.full(ahead.shape, np.inf), where=np.isfinite(ahead))
+    begins[:, 1:] = step > np.maximum(floor[:, None], 1e-12 * ahead)
+    run = place + 1 - np.maximum.accumulate(np.where(begins, place, 0), axis=1)
+    return np.where(place < count[:, None], run, 0).max(axis=1, initial=0)
+
+
+def _distinct_rows(design: Design, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """How many classes of rows that are multiples of one another are among the ``chosen`` ones, [p, k]."""
+    live = chosen[:, design.live]
+    classes = design.row_class[design.live]
+    if classes.size == 0 or classes.max() + 1 == classes.size:
+        return np.count_nonzero(live, axis=1)
+    order = np.argsort(classes, kind="stable")
+    first = np.flatnonzero(np.diff(classes[order], prepend=-1))
+    return np.count_nonzero(np.logical_or.reduceat(live[:, order], first, axis=1), axis=1)
+
+
+def _one_of_each_class(design: Design, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The first of the chosen live rows, [p, live rows], of each class of rows that are multiples of one another."""
+    classes = design.row_class[design.live]
+    if classes.size == 0 or classes.max() + 1 == classes.size:
+        return chosen
+    kept = np.zeros_like(chosen)
+    for i, line in enumerate(chosen):
+        place = np.flatnonzero(line)
+        kept[i, place[np.unique(classes[place], return_index=True)[1]]] = True
+    return kept
+
+
+def _notices(size: NDArray, typical: NDArray, floor: NDArray) -> NDArray[np.bool_]:
     """Whether a row would notice that a typical alteration of the largest row was taken for truth."""
     return size * typical >= 10.0 * floor
 
 
-@inner
-def _on_a_grid(values):
-    """Whether all values that are not NaN are small whole multiples of the smallest of them."""
-    unit = np.inf
-    for value in values:
-        if value != 0.0 and abs(value) < unit:
-            unit = abs(value)
-    for value in values:
-        steps = abs(value) / unit
-        if steps > 1e6 or abs(steps - np.rint(steps)) > 1e-9:
-            return False
-    return True
-
-
-@inner
-def _most_tied(altered, floor):
-    """How often the most frequent of these sizes, in ascending order, occurs."""
-    most, run = 0, 0
-    for j in range(altered.size):
-        run = run + 1 if j > 0 and altered[j] - altered[j - 1] <= max(floor, 1e-12 * altered[j]) else 1
-        most = max(most, run)
-    return most
-
-
-@inner
-def _accidents(altered, most, floor, rows, whole):
-    """How many zeros beyond the rank may be accidents, given the sizes of the other residuals in ascending order.
-
-    As many as the ``most`` frequent of them, if it occurs more than once: twice that and a margin for ``whole``
-    multiples of one number, whose zeros are as cheap as any tie. And as many as a wide floor catches.
-    """
-    if altered.size == 0:
-        return 0
-    ties = most if most > 1 else 0
-    if whole:
-        ties = int(2 * most + 4 * np.sqrt(most))
-    return ties + int(_CHANCE * rows * floor / altered[altered.size // 2])
-
-
 @kernel
-def _vouch(basis, classes, sizes, residual, floor, typical, irregular, least):
-    """How much the others would miss the row that fits and that they would miss least; 0 for not at all.
+def _vouch(basis, chosen, irregular, least):
+    """How much the others would miss the chosen row that they would miss least; 0 for not at all.
 
-    One row stands for each class of multiples. Measured by the smallest entry of a random vector on these rows that is
-    orthogonal to the design.
+    Measured by the smallest entry of a random vector on the chosen rows that is orthogonal to the design.
     """
     rows, rank = basis.shape
-    seen = np.full(rows, -1, np.int64)
-    picked, rest = np.empty((rows, rank)), np.empty((rows, rank))
-    index = np.empty(rows, np.int64)
-    square = np.empty((rank, rank))
-    for i in range(residual.shape[0]):
+    picked = np.empty((rows, rank))
+    square, pull = np.empty((rank, rank)), np.empty((1, rank))
+    for i in range(chosen.shape[0]):
         count = 0
         for j in range(rows):
-            if abs(residual[i, j]) <= floor[i] and seen[classes[j]] != i and _notices(sizes[j], typical[i], floor[i]):
-                seen[classes[j]] = i
-                picked[count] = basis[j]
-                index[count] = j
-                count += 1
+            count += chosen[i, j]
         if count <= rank:
             continue
-        if rank == 0:
-            least[i] = np.inf
-            continue
-        fits = picked[:count]
-        if 2 * count > rows:  # the rows that do not fit, or are copies, are fewer: I - their Gram matrix is the same
-            a, others = 0, 0
-            for j in range(rows):
-                if a < count and index[a] == j:
-                    a += 1
-                    continue
-                rest[others] = basis[j]
-                others += 1
-            square[:] = np.eye(rank)
-            gram_of_columns(rest, others, square, -1.0, 1.0)
-        else:
-            gram_of_columns(picked, count, square, 1.0, 0.0)
-        if not cholesky(square):
-            continue
-        pull = np.zeros((1, rank))
-        for a in range(count):
-            pull[0] += irregular[index[a]] * fits[a]
-        cholesky_solve(square, pull)
-        free = fits @ pull[0]
         least[i] = np.inf
-        for a in range(count):
-            least[i] = min(least[i], abs(irregular[index[a]] - free[a]))
+        if rank == 0:
+            continue
+        # If the other rows are fewer, I - their Gram matrix is the same.
+        others = 2 * count > rows
+        taken = np.int64(0)
+        for j in range(rows):
+            if chosen[i, j] != others:
+                for c in range(rank):
+                    picked[taken, c] = basis[j, c]
+                taken += 1
+        for a in range(rank):
+            pull[0, a] = 0.0
+            for c in range(rank):
+                square[a, c] = 1.0 if others and a == c else 0.0
+        gram_of_columns(picked, taken, square, -1.0 if others else 1.0, 1.0)
+        if not cholesky(square):
+            least[i] = 0.0
+            continue
+        for j in range(rows):
+            if chosen[i, j]:
+                for c in range(rank):
+                    pull[0, c] += irregular[j] * basis[j, c]
+        cholesky_solve(square, pull)
+        for j in range(rows):
+            if chosen[i, j]:
+                free = irregular[j]
+                for c in range(rank):
+                    free -= basis[j, c] * pull[0, c]
+                least[i] = min(least[i], abs(free))
 
 
 @kernel
@@ -285,20 +257,24 @@ def strictly_inside(basis, dual, proven, unique, stability):
     """Uniqueness and stability from the rows whose dual lies strictly inside the box."""
     rows, rank = basis.shape
     weighted = np.empty((rows, rank))
-    square = np.zeros((rank, rank))
+    square = np.empty((rank, rank))
     for i in range(dual.shape[0]):
-        count = 0
+        count = np.int64(0)
         for j in range(rows):
             room = 1.0 - abs(dual[i, j])
             if room > 1e-10:
-                weighted[count] = room * basis[j]
+                for c in range(rank):
+                    weighted[count, c] = room * basis[j, c]
                 count += 1
         if not proven[i] or count < rank:
             continue
         if rank == 0:
             unique[i], stability[i] = True, 0.0
             continue
-        gram_of_columns(weighted, count, square, 1.0, 0.0)
+        for a in range(rank):
+            for c in range(rank):
+                square[a, c] = 0.0
+        gram_of_columns(weighted, count, square, 1.0, 1.0)
         if not cholesky(square):
             continue
         # trace(G^-1) >= 1 / smin^2: a bound that needs no eigenvalues, at most sqrt(rank) too cautious.
