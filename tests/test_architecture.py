@@ -11,7 +11,7 @@ from netpurify.paper import theory
 
 SOURCE = Path(netpurify.__file__).parent
 LEVELS = [
-    {"errors", "atomic"},
+    {"errors", "atomic", "threads"},
     {"lad", "checkpoint", "clusters"},
     {"network", "contaminate", "paper", "data", "engine"},
     {"report", "experiments"},

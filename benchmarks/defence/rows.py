@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from baselines import BASELINES, AdversarialPruning, Baseline, FinePruning, Finetuning
 from netpurify.contaminate import accuracy, measure
 from netpurify.experiments import Row
-from netpurify.paper.threads import one_thread
+from netpurify.threads import one_thread
 from ours import Defend
 from scenarios import FASTEST, SETTINGS, TESTED, Scenario, images_of
 

@@ -23,6 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from netpurify import clusters
 from netpurify.errors import EngineError
+from netpurify.lad.blas import one_thread as one_blas_thread
+from netpurify.threads import one_thread
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -90,13 +92,8 @@ def _start(work: Callable[[Task], Result], tasks: Sequence[Task], engine: str, j
 
 def _inline(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Results[Result]:
     for position, task in enumerate(tasks):
-        before = torch.get_num_threads()
-        with threadpool_limits(1):
-            torch.set_num_threads(1)
-            try:
-                result = work(task)
-            finally:
-                torch.set_num_threads(before)
+        with one_blas_thread(), one_thread():
+            result = work(task)
         yield position, result
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.paper.model import PatchCNN, matrix, with_bias, write
-from netpurify.paper.threads import one_thread
+from netpurify.threads import one_thread
 
 Fit = Literal["l1", "l2", "initial"]
 Features = Literal["purified", "initial", "recovered"]

@@ -11,7 +11,7 @@ from torch import Tensor
 from netpurify.errors import InputError
 from netpurify.paper.descent import Descent, Observe, Trajectory
 from netpurify.paper.model import PatchCNN, matrix, write
-from netpurify.paper.threads import one_thread
+from netpurify.threads import one_thread
 
 Regime = Literal["joint", "sequential", "sequential-fixed"]
 

@@ -1,4 +1,4 @@
-"""One torch thread while a network of the paper is trained or purified."""
+"""One torch thread while trials, not products, are the parallel work."""
 
 import os
 from collections.abc import Iterator

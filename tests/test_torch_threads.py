@@ -6,7 +6,7 @@ from threading import Event, Thread
 import pytest
 import torch
 
-from netpurify.paper.threads import one_thread
+from netpurify.threads import one_thread
 
 
 def in_a_new_thread() -> int:
