@@ -25,6 +25,7 @@ def fuzz():
     del sys.modules["fuzz"]
 
 
+@pytest.mark.slow
 def test_every_changed_file_is_read_or_refused(tmp_path):
     # In a process of its own: a reader that crashed would end the tests.
     command = [sys.executable, SCRIPT, "--inputs", "250", "--seed", "0", "--keep", tmp_path]

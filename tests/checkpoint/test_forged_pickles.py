@@ -70,6 +70,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_pickles_that_ask_for_too_much_are_refused(tmp_path, steps, message):
     with pytest.raises(CheckpointError, match=message) as caught:

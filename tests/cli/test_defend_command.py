@@ -171,6 +171,7 @@ def test_defend_refuses(defended, files, option, said):
     assert {path.name for path in files.iterdir()} == {"many.npy"}
 
 
+@pytest.mark.slow
 def test_other_commands_read_a_defended_network(run, defended, files, common, inputs):
     defended("--strength", "0.2")
     guarded = files / "out.safetensors"

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 
 def start(code, *arguments, **environment):
     path = os.pathsep.join(part for part in sys.path if part)
@@ -14,6 +16,7 @@ def start(code, *arguments, **environment):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_purify_with_a_report_needs_no_home(files):
     done = start(
         "from netpurify.cli import main; main()", "purify", "contaminated.safetensors", "--factory",

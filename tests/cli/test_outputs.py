@@ -30,6 +30,7 @@ def files_of_at_most(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="limits are those of POSIX")
 @pytest.mark.parametrize("option", ["--proof", "--report", "--json"])
 def test_a_disk_that_fills_up_leaves_nothing_and_the_same_command_works_afterwards(purify, files, option):
@@ -48,6 +49,7 @@ def test_a_disk_that_fills_up_leaves_nothing_and_the_same_command_works_afterwar
     assert {path.name for path in files.iterdir()} == {"warm", "out.safetensors", target.name}
 
 
+@pytest.mark.slow
 def test_files_that_were_there_stay_if_a_later_one_fails(purify, files, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")

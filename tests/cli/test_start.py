@@ -55,6 +55,7 @@ def start(code, *arguments, folder, **environment):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_help_and_refusals_load_no_library_of_the_work(tmp_path):
     done = start(LOADED, json.dumps([arguments for arguments, _ in LIGHT]), folder=tmp_path)
     for (arguments, code), (found, loaded) in zip(LIGHT, json.loads(done.stdout.splitlines()[-1]), strict=True):
@@ -64,6 +65,7 @@ def test_help_and_refusals_load_no_library_of_the_work(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_nothing_until_it_is_used(tmp_path):
     code = (
         "import sys, netpurify\n"

@@ -18,6 +18,7 @@ def shell(line):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "code", "told"),
     [

@@ -64,6 +64,7 @@ def _backdoored(trained, clean):
     return network.eval(), "1" if norm else "0"
 
 
+@pytest.mark.slow
 def test_anp_lowers_the_mask_of_the_planted_channel_and_prunes_it(trained, clean):
     network, name = _backdoored(trained, clean)
     baseline = AdversarialPruning(iterations=40)

@@ -21,6 +21,7 @@ print(folder)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temporary", [True, False])
 def test_it_works_where_nothing_is_writable(tmp_path, temporary):
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}

@@ -83,6 +83,7 @@ def recovered(rng, k, r, p, share, mean):
     return np.abs(lad.solve(A, B, threads=1).coefficients - U).max(axis=0) < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "r"), [(50, 25), (50, 2), (100, 25), (200, 10)])
 @pytest.mark.parametrize("probability", [0.9, 0.5])
 def test_units_are_recovered_as_often_as_predicted(k, r, probability):

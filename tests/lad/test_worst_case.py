@@ -73,6 +73,7 @@ def every_alteration(k, s, rng):
     return np.stack(columns, axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [610, 611, 612])
 def test_no_alteration_whatever_breaks_the_promise_and_some_alteration_breaks_beyond_it(seed):
     rng = np.random.default_rng(seed)

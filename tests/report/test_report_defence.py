@@ -45,6 +45,7 @@ def rows_of(text: str, label: str) -> list[list[str]]:
     return [[html.unescape(re.sub("<.*?>", "", cell)) for cell in row] for row in cells]
 
 
+@pytest.mark.slow
 def test_page_loads_nothing_and_every_link_leads_somewhere(text):
     read = Reader(text)
     for tag, attributes in read.tags:

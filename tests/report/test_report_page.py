@@ -44,6 +44,7 @@ def test_page_has_every_figure_with_plot_findings_and_links(read, results):
     assert "The paper shows means only." in read.words
 
 
+@pytest.mark.slow
 def test_page_loads_nothing(read, text):
     for tag, attributes in read.tags:
         assert tag not in {"script", "link", "img", "iframe", "object", "embed", "image"}

@@ -61,6 +61,7 @@ def test_page_loads_nothing_and_runs_nothing_else(read, text):
     assert not re.search(r"url\((?!#)", text)
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere_and_ids_are_unique(read):
     ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -116,6 +117,7 @@ def test_nothing_altered_shows_no_picture():
     assert "<svg" not in text
 
 
+@pytest.mark.slow
 def test_names_stay_texts(result, text):
     assert text.count("<script>") == 1
     if result is made.hostile():
@@ -187,6 +189,7 @@ def test_image_of_kernels_keeps_their_shape():
     assert marked == {(1, 2), (4, 8), (8 + 2, 8 + 2)}  # unit 0 at 1, 2; unit 3 at 0, 0; unit 5 at 2, 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", made.KINDS)
 def test_every_kind_of_layer_has_its_image_and_place(kind):
     result = made.kind(kind)
