@@ -27,7 +27,7 @@ def fetch(
 
     Example: [bold]netpurify data fetch mnist --from ~/torchvision/data[/bold]
     """
-    if name not in options.DATA_SETS:
+    if name not in (*options.DATA_SETS, "mnist-sample"):  # of the sample, which is bundled, the library itself says so
         raise InputError(f"the data set must be one of {', '.join(options.DATA_SETS)}; got {name!r}")
     with Bar(f"fetch {name}") as bar:
         folder = netpurify.data.fetch(
