@@ -11,7 +11,7 @@ import pytest
 from page_reader import LOADING, Reader
 
 from netpurify import report
-from netpurify.network import Agreement, Grade
+from netpurify.network import Agreement, Altered, Grade
 from netpurify.report.entries import entries
 from netpurify.report.layer_pictures import chosen, pictures
 from netpurify.report.mosaic import mosaic
@@ -194,7 +194,7 @@ def test_image_of_kernels_keeps_their_shape():
 def test_every_kind_of_layer_has_its_image_and_place(kind):
     result = made.kind(kind)
     (layer,) = result.layers
-    places = {(one.index, one.tensor) for one in entries(result)}
+    places = {(one.index, one.tensor) for one in entries(result, result.altered)}
     weight = result.contaminated["weight"]
     expected = {(tuple(map(int, np.unravel_index(2 * unit, weight[0].shape))), unit) for unit in range(layer.units)}
     assert places == {((unit, *place), "weight") for place, unit in expected}
@@ -216,6 +216,35 @@ def test_unjudged_weights_are_counted_and_spoil_the_verdict():
     assert ">Unjudged</th>" in text
     (finding,) = report.sarif(replace(result, layers=layers), file="m.pt")["runs"][0]["results"]
     assert finding["ruleId"] == "weights-unjudged"
+
+
+def test_suspicious_weights_are_counted_and_listed():
+    result = made.untouched()
+    first = result.layers[0]
+    some = Altered(
+        tensor=np.array([0, 1], np.int32),
+        index=np.array([9, 3]),
+        was=np.array([1.5, -2.0]),
+        now=np.array([1.5, -2.0]),
+        grade=np.array([Grade.LEFT_ALONE] * 2, np.int8),
+        names=first.altered.names,
+    )
+    suspected = replace(result, layers=(replace(first, suspicious=some), *result.layers[1:]))
+    text = report.purification.page(suspected)
+    assert "; 2 suspicious weights left unchanged." in text
+    assert ">Suspicious</th>" in text
+    assert ">Suspicious</th>" not in report.purification.page(result)
+    record = report.record(suspected)
+    jsonschema.Draft202012Validator(report.schema()).validate(record)
+    assert record["suspicious"] == [
+        {"tensor": "conv.weight", "index": [0, 0, 1, 1], "value": 1.5},
+        {"tensor": "conv.bias", "index": [3], "value": -2.0},
+    ]
+    assert record["layers"][0]["suspicious"] == 2
+    assert record["altered"] == []
+    (finding,) = report.sarif(suspected, file="m.pt")["runs"][0]["results"]
+    assert (finding["ruleId"], finding["level"]) == ("weights-suspicious", "note")
+    assert "2 suspicious weights left unchanged" in finding["message"]["text"]
 
 
 def test_large_layers_are_put_together_but_nothing_is_lost():

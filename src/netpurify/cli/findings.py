@@ -51,6 +51,7 @@ class Findings:
             "units left alone for want of evidence": left,
             "fits without a certificate": uncertain,
             "weights in doubt, left as they were": unjudged,
+            "suspicious weights, left as they were": len(result.suspicious),
             "weights that are not finite": broken,
         }
         parts = [f"{name}: {count:,}" for name, count in counts.items() if count]

@@ -1,4 +1,4 @@
-"""Where exactness is out of reach: what stands far out of a dense misfit is replaced by the fit."""
+"""Where exactness is out of reach: what no training could have done is replaced, the merely suspicious is listed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from netpurify.network.blocks import BLOCK
 from netpurify.network.outcome import Outcome
 from netpurify.network.records import EDGES, Grade
 from netpurify.network.span import Span
-from netpurify.network.weights import Array, Weights
+from netpurify.network.unusual import beyond_training
+from netpurify.network.weights import Array, Mask, Weights
 
 _SOFT_RANK, _SOFT_SHARE = 128, 8
 """Where exactness is out of reach: directions of the fit, at most, and at most one in so many of the fan-in."""
@@ -41,23 +42,44 @@ def approximate(weights: Weights, spans: Sequence[Span], found: Outcome) -> None
         far += _far_out(weights, group, np.flatnonzero(left[group]), span, found)
     sizes = np.concatenate([np.zeros(0), *(part.sizes for part in far)])
     edge = evidence.border(sizes[np.isfinite(sizes)])
-    for group in sorted({part.group for part in far}):
-        out = np.zeros(weights.contaminated.shape[1:], np.bool_)
-        values = np.zeros(out.shape, weights.contaminated.dtype)
-        for part in far:
-            if part.group == group:
-                out[part.rows, part.units] = part.sizes > edge
-                values[part.rows, part.units] = part.values
-        missing = weights.missing[group] & left[group]
-        out &= ~missing
+    out = np.zeros(weights.contaminated.shape, np.bool_)
+    values = np.zeros(out.shape, weights.contaminated.dtype)
+    for part in far:
+        out[part.group, part.rows, part.units] = part.sizes > edge
+        values[part.group, part.rows, part.units] = part.values
+    missing = weights.missing & left[:, None, :]
+    out &= ~missing
+    for group, span in enumerate(spans):
         common = evidence.common_rows(
-            out[:, left[group]], ~spans[group].live(), weights.bias_row, decayed=found.decay != 1.0, doubt=False
+            out[group][:, left[group]], ~span.live(), weights.bias_row, decayed=found.decay != 1.0, doubt=False
         )
-        found.unjudged += int(out[common].sum())
-        place = (out & ~common[:, None]) | missing
-        found.replace(group, place, values[place])
+        found.unjudged += int(out[group][common].sum())
+        out[group][common] = False
+    sure = out if _proven_altered(found) else _beyond_training(weights, out, found.decay)
+    found.suspicious = out & ~sure
+    for group in range(weights.groups):
+        place = sure[group] | missing[group]
+        found.replace(group, place, values[group][place])
         grades = found.grade[group * weights.units : (group + 1) * weights.units]
         grades[place.any(axis=0)] = Grade.APPROXIMATE
+
+
+def _proven_altered(found: Outcome) -> bool:
+    """Whether most of the units that were recovered had altered weights: then so have the others, most likely."""
+    repaired = found.replaced.any(axis=1).reshape(-1)[found.grade == Grade.RECOVERED]
+    return repaired.size >= evidence.FEW and bool(2 * np.count_nonzero(repaired) > repaired.size)
+
+
+def _beyond_training(weights: Weights, far: Mask, decay: float) -> Mask:
+    """``beyond_training`` of a layer [groups, fan-in, units], whose groups are units side by side."""
+
+    def changes(chosen: NDArray[np.intp]) -> Array:
+        groups, units = np.divmod(chosen, weights.units)
+        parts = [weights.difference(group, units[groups == group], decay) for group in np.unique(groups)]
+        return np.abs(np.concatenate(parts, axis=1))
+
+    side_by_side = np.concatenate(list(far), axis=1)
+    return np.stack(np.split(beyond_training(changes, side_by_side), weights.groups, axis=1))
 
 
 def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, found: Outcome) -> Iterator[_FarOut]:

@@ -61,7 +61,9 @@ def _probe(weights: Weights, designs: Sequence[lad.Design | None], floors: Seque
         if design is not None:
             difference = weights.difference(group, units, decay)
             solution = lad.solve(design, difference, noise_floor=floors[group][units])
-            if evidence.proven(lad.verify(design, difference, solution), design.fan_in).any():
+            certificate = lad.verify(design, difference, solution)
+            altered = ~(np.asarray(solution.residual) == 0.0)
+            if evidence.proven(certificate, design, altered, np.isnan(difference)).any():
                 return True
     return False
 

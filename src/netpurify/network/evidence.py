@@ -2,33 +2,84 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc
+from scipy.special import bdtrc, pdtrc
 
 from netpurify import lad
 
 FAR = 8.0
 """In robust standard deviations: nothing nearer is called altered without proof."""
-_CLEAR = 4.0
+CLEAR = 4.0
 _LONELY = 64.0
 """How many times farther out than the border most of what is called altered must lie; a single weight much more."""
 _COMMON = 0.75
-_FEW = 4
+FEW = 4
 """A row on which at least three of four units differ is a matter of the row, not of weights: inputs that training saw
 and the clean inputs do not show, or a unit before it that could not be repaired. Fewer than four units cannot tell."""
-_UNLIKELY = 0.001
+UNLIKELY = 0.001
 _STRUCTURED = 1e-4
-_SPREADS, _PAIRS = 6.0, 10.0
-"""Beyond these odds for the fullest line, or this many standard deviations and pairs in the same lines, weights differ
-by rows and units."""
+_EXCESS = 1.25
+"""At lower odds than these, for the fullest line or for so many pairs in the same lines, weights differ by rows and
+units. Some pairs more than chance makes are no structure: the bias, a line of its own, is often spared."""
 
+_EVEN = 0.03
+"""Changes are of the same size if they differ by no more than this share of it."""
 _SURPLUS = 5
 """Weights that must agree beyond the rank: one does by chance in some of a hundred units, five in none of a billion."""
+_VOUCHING = 0.75
+"""As many must agree beyond the rank for each that differs. L1 fits find the truth where hardly fewer do; elsewhere it
+is inputs that agree, such as the pixels of a smooth image: what training did beyond the fit vanishes there too."""
 
 
-def proven(certificate: lad.Certificate, fan_in: int) -> NDArray[np.bool_]:
-    """Units whose fit is the truth: enough weights agree on it, or all do, so that there is nothing to repair."""
+def proven(
+    certificate: lad.Certificate, design: lad.Design, altered: NDArray[np.bool_], missing: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Units whose fit is the truth: enough weights agree on it, or all do, so that there is nothing to repair.
+
+    Args:
+        certificate: Of the units' fits.
+        design: What was fitted.
+        altered: Weights that differ from the fit or are missing, [fan-in, units].
+        missing: Which are missing, [fan-in, units].
+    """
+    agreeing, differing = (part[design.live].sum(axis=0) for part in (~altered, altered & ~missing))
     enough = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED)) & (certificate.surplus >= _SURPLUS)
-    return enough | ((certificate.status == lad.Status.CLEAN) & (certificate.zeros == fan_in))
+    enough &= agreeing - design.rank >= _VOUCHING * differing
+    return enough | ((certificate.status == lad.Status.CLEAN) & (certificate.zeros == design.fan_in))
+
+
+def even_steps(
+    difference: NDArray[np.float64], floor: NDArray[np.float64], altered: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Weights that changed by as much as others of their unit that agree on the fit: an optimiser's steps like those.
+
+    A first step of Adam, RMSprop, Adagrad or Rprop has the same size wherever there is a gradient, and later ones of
+    Rprop have few sizes. Where inputs are even too, most weights agree on a fit all the same, and the others look
+    altered. If most changes of a unit are of one size, smaller ones are no evidence either: gradients were tiny there.
+
+    Args:
+        difference: Contaminated minus initial weights, [fan-in, units]; NaN where missing.
+        floor: Differences up to this are rounding, [units].
+        altered: What would be called altered, [fan-in, units].
+    """
+    sizes = np.abs(difference)
+    changed = sizes > floor
+    usual = middle(np.where(changed, sizes, np.inf), 0)
+    even = changed & (np.abs(sizes - usual) <= _EVEN * usual)
+    vouched = (even & ~altered).sum(axis=0) >= _SURPLUS  # else they may be alterations of the same size
+    found = (sizes <= (1.0 + _EVEN) * usual) & vouched & (2 * even.sum(axis=0) > changed.sum(axis=0))
+    for unit in np.flatnonzero((changed & altered).any(axis=0)):
+        place = np.flatnonzero(changed[:, unit] & altered[:, unit])
+        ordered = np.sort(sizes[changed[:, unit] & ~altered[:, unit], unit])
+        first, last = (np.searchsorted(ordered, sizes[place, unit] + sign * floor[unit]) for sign in (-1.0, 1.0))
+        found[place, unit] |= last - first >= _SURPLUS
+    return found
+
+
+def middle(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """The lower median along an axis of what is finite; 0 where nothing is."""
+    last = np.isfinite(values).sum(axis=axis, keepdims=True) - 1
+    found = np.take_along_axis(np.sort(values, axis=axis), np.maximum(last, 0) // 2, axis=axis)
+    return np.where(last < 0, 0.0, found).squeeze(axis)
 
 
 def border(sizes: NDArray[np.float64]) -> float:
@@ -45,7 +96,7 @@ def border(sizes: NDArray[np.float64]) -> float:
     for first in range(ordered.size):
         count = ordered.size - first
         edge = max(FAR, ordered[first - 1]) if first else FAR
-        clear = max(_CLEAR, _LONELY ** (1.0 / count)) * edge
+        clear = max(CLEAR, _LONELY ** (1.0 / count)) * edge
         if 2 * (ordered.size - np.searchsorted(ordered, clear, side="right")) >= count:
             return edge
     return np.inf
@@ -69,38 +120,39 @@ def common_rows(
     """
     rows, units = altered.shape
     differs = np.asarray(altered.any(axis=1))
-    if units < _FEW:
+    if units < FEW:
         return differs & (dead | bias | doubt)
     common = altered.mean(axis=1) >= _COMMON
     share = float(altered[~common].mean()) if not common.all() else 1.0
-    by_chance = rows * bdtrc(altered.sum(axis=1) - 1.0, units, share) > _UNLIKELY
+    by_chance = rows * bdtrc(altered.sum(axis=1) - 1.0, units, share) > UNLIKELY
     found = common & (dead | (bias & decayed) | doubt | ~by_chance)
     return found if one_by_one(altered[dead]) else found | (differs & dead)
 
 
-def one_by_one(differs: NDArray[np.bool_]) -> bool:
+def one_by_one(differs: NDArray[np.bool_], odds: float = _STRUCTURED) -> bool:
     """Whether weights differ one by one, as alterations do, and not by rows and units, as training makes them.
 
     Training changes the rows that its inputs light, in the units that answer. Fewer than four of either cannot tell.
 
     Args:
         differs: Which weights differ, [rows, units].
+        odds: Lines that chance makes more rarely than this are no chance.
     """
     if not differs.any():
         return True
-    if min(differs.shape) < _FEW:
+    if min(differs.shape) < FEW:
         return False
     share = float(differs.mean())
-    return not any(_in_lines(differs.sum(axis=axis), differs.shape[axis], share) for axis in (0, 1))
+    return not any(_in_lines(differs.sum(axis=axis), differs.shape[axis], share, odds) for axis in (0, 1))
 
 
-def _in_lines(counts: NDArray[np.int64], length: int, share: float) -> bool:
+def _in_lines(counts: NDArray[np.int64], length: int, share: float, odds: float) -> bool:
     """Whether one line has more entries that differ, or all have more pairs of them, than chance makes."""
     fullest = counts.size * float(bdtrc(counts.max() - 1.0, length, share))
-    mean = length * share
-    pairs = float((counts * (counts - 1)).sum()) / 2.0 - counts.size * mean**2 / 2.0
-    spread = np.sqrt(counts.size * (mean**3 + mean**2 / 2.0))
-    return fullest < _STRUCTURED or pairs > _SPREADS * spread + _PAIRS
+    pairs = float((counts * (counts - 1)).sum()) / 2.0
+    expected = counts.size * length * (length - 1) / 2.0 * share**2
+    # Given the total, pairs vary no more than a Poisson number does.
+    return fullest < odds or (pairs > _EXCESS * expected and float(pdtrc(pairs - 1.0, expected)) < odds)
 
 
 def frozen(equal: NDArray[np.bool_], zero: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

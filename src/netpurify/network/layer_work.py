@@ -16,7 +16,7 @@ from netpurify.network.layers import Layer
 from netpurify.network.outcome import Outcome
 from netpurify.network.records import Altered, Grade, LayerRecord
 from netpurify.network.span import Span
-from netpurify.network.weights import Weights
+from netpurify.network.weights import Mask, Weights
 
 
 class LayerWork:
@@ -79,6 +79,7 @@ class LayerWork:
         lives = [int(span.live().sum()) for span in spans]
         ranks = [live if design is None else design.rank for live, design in zip(lives, designs, strict=True)]
         rank, live = max(ranks, default=0), min(lives, default=layer.fan_in)
+        projected = (found.grade == Grade.PROJECTED).any()
         return LayerRecord(
             name=layer.name,
             kind=layer.kind,
@@ -96,7 +97,9 @@ class LayerWork:
             noise_floor=found.noise_floor,
             error_scale=np.where(found.grade == Grade.RECOVERED, np.nan, found.error_scale),
             unjudged=found.unjudged,
-            altered=_altered(layer, weights, found),
+            # ``project`` replaces all, so that it names none.
+            altered=_table(layer, weights, found, found.replaced & ~projected),
+            suspicious=_table(layer, weights, found, found.suspicious),
             changed=int((found.matrix != weights.contaminated).sum()),
             rebuilt=int((found.replaced & weights.missing).sum()),
             tolerance=0.5 if found.frozen else _tolerance(live, rank, layer.units),
@@ -119,19 +122,17 @@ def _why_left(designs: list[lad.Design | None]) -> str:
     return "too few weights agree on one fit: too many are altered, or the clean inputs do not span what training saw"
 
 
-def _altered(layer: Layer, weights: Weights, found: Outcome) -> Altered:
-    """The replaced weights as a table; for ``project``, which replaces all, none."""
-    if (found.grade == Grade.PROJECTED).any():
-        return Altered.join([])
-    group, row, column = np.nonzero(found.replaced)
+def _table(layer: Layer, weights: Weights, found: Outcome, place: Mask) -> Altered:
+    """Some of a layer's weights, with what they were and are."""
+    group, row, column = np.nonzero(place)
     unit = group * weights.units + column
     per_unit = layer.fan_in - weights.bias
     is_bias = row == per_unit if weights.bias else np.zeros(row.size, np.bool_)
     return Altered(
         tensor=is_bias.astype(np.int32),
         index=np.where(is_bias, unit, unit * per_unit + row).astype(np.int64),
-        was=weights.contaminated[found.replaced].astype(np.float64),
-        now=found.matrix[found.replaced].astype(np.float64),
+        was=weights.contaminated[place].astype(np.float64),
+        now=found.matrix[place].astype(np.float64),
         grade=found.grade[unit],
         names=layer.tensors,
     )

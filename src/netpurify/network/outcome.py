@@ -16,6 +16,7 @@ class Outcome:
         units = weights.groups * weights.units
         self.matrix = weights.contaminated.copy()
         self.replaced: Mask = np.zeros(self.matrix.shape, np.bool_)
+        self.suspicious: Mask = np.zeros(self.matrix.shape, np.bool_)
         self.grade = np.full(units, Grade.LEFT_ALONE, np.int8)
         self.status = np.full(units, -1, np.int8)
         self.noise_floor = np.full(units, np.nan)

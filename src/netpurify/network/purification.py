@@ -71,6 +71,11 @@ class Purification:
         """All weights that were called altered: tensor, index, was, now, grade."""
         return Altered.join([layer.altered for layer in self.layers])
 
+    @property
+    def suspicious(self) -> Altered:
+        """All weights that stand far out and were left as they are: tensor, index, was, now (the same), grade."""
+        return Altered.join([layer.suspicious for layer in self.layers])
+
     def count(self, grade: Grade) -> int:
         """Units of this grade, over all layers."""
         return sum(layer.count(grade) for layer in self.layers)

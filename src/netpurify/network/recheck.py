@@ -118,26 +118,27 @@ def _layer(name: str, proofs: Sequence[Proof], decays: Mapping[str, float], clai
     before, after = (_matrix(proofs[0], state, what) for state, what in
                      ((claim.contaminated, "contaminated weights"), (claim.purified, "purified weights")))  # fmt: skip
     unexplained = ~_same(after.cpu().numpy(), before.cpu().numpy())
-    certificates, kept = [], 0
+    certificates, kept, recovered = [], 0, 0
     for proof in proofs:
-        certificate, follows, convicted = _check(proof, decays[name], claim)
+        certificate, proven, follows, convicted = _check(proof, decays[name], claim)
         place = np.ix_([proof.group], np.arange(unexplained.shape[1]), proof.units - proof.group * unexplained.shape[2])
         kept += int((convicted & ~unexplained[place][0]).sum())
         unexplained[place] &= ~follows
         certificates.append(certificate)
+        recovered += int(proven.sum())
     return LayerCheck(
         name=name,
         units=units.size,
         certified=sum(int(part.certified.sum()) for part in certificates),
-        recovered=sum(int(evidence.proven(part, before.shape[1]).sum()) for part in certificates),
+        recovered=recovered,
         largest_gap=max(float(part.relative_gap.max(initial=0.0)) for part in certificates),
         kept=kept,
         unexplained=int(unexplained.sum()),
     )
 
 
-def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, Mask, Mask]:
-    """What is proven of a block, which of its purified weights follow, and which weights it convicts."""
+def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, Mask, Mask, Mask]:
+    """What is proven of a block, for which units, which purified weights follow, and which weights it convicts."""
     matrix = _matrix(proof, claim.contaminated, "contaminated weights")
     initial = torch.zeros_like(matrix) if claim.initial is None else _matrix(proof, claim.initial, "initial weights")
     weights = Weights.of(matrix, initial.to(matrix), bias=False)
@@ -154,10 +155,11 @@ def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, 
     after = _matrix(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
     predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
     follows = _near(after, predicted)
-    convicted = ~(np.abs(difference - fitted) <= floor) & evidence.proven(certificate, design.fan_in)
+    differs = ~(np.abs(difference - fitted) <= floor)
+    recovered = evidence.proven(certificate, design, differs, np.isnan(difference))
     if claim.policy == "recover":
-        return certificate, follows & convicted, convicted
-    return certificate, follows & certificate.certified, np.zeros_like(convicted)
+        return certificate, recovered, follows & differs & recovered, differs & recovered
+    return certificate, recovered, follows & certificate.certified, np.zeros_like(differs)
 
 
 def _without_proof(name: str, spoken: set[str], claim: _Claim) -> LayerCheck:

@@ -34,7 +34,7 @@ class Grade(IntEnum):
 
 _MEANINGS = {
     Grade.RECOVERED: "enough weights agree to prove it: altered ones are replaced, exact to rounding; the rest stays",
-    Grade.APPROXIMATE: "what stands far out of a dense misfit is replaced by the fit, with an error of that scale",
+    Grade.APPROXIMATE: "what no training could have done is replaced by a fit that is not exact; no proof",
     Grade.LEFT_ALONE: "not enough evidence: nothing was changed",
     Grade.PROJECTED: "every weight took the fitted value, whatever was altered (Algorithm 2 as written)",
 }
@@ -108,7 +108,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """The weights that were called altered and replaced, one entry each.
+    """Weights that were called altered and replaced, or suspicious and left as they are, one entry each.
 
     Attributes:
         tensor: Position of its tensor in ``names``.
@@ -191,6 +191,8 @@ class LayerRecord:
         unjudged: Weights that differ from the fit and were left alone all the same, because nearly all units differ on
             their row.
         altered: Weights that were replaced.
+        suspicious: Weights that stand far out of a fit that is not exact, and were left as they are, because training
+            may have made them; ``now`` is the same as ``was``.
         changed: How many weights differ from the contaminated ones.
         rebuilt: How many of those were missing (NaN, infinite or absurd).
         tolerance: Share of altered weights that all its units survive with probability .95.
@@ -218,6 +220,7 @@ class LayerRecord:
     error_scale: NDArray[np.float64]
     unjudged: int
     altered: Altered
+    suspicious: Altered
     changed: int
     rebuilt: int
     tolerance: float

@@ -1,4 +1,4 @@
-"""The altered weights of a purification, one by one or the largest changes first."""
+"""The altered and suspicious weights of a purification, one by one, or the largest changes first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from netpurify.network import Altered, Grade, Purification
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One weight that was called altered and replaced.
+    """One weight that was called altered and replaced, or suspicious and left as it is.
 
     Attributes:
         tensor: Name of its tensor.
@@ -28,12 +28,11 @@ class Entry:
     grade: Grade
 
 
-def entries(result: Purification) -> Iterator[Entry]:
-    """All of them, tensor by tensor, in the order of their places."""
-    for layer in result.layers:
-        for place in range(len(layer.altered.names)):
-            mine = np.flatnonzero(layer.altered.tensor == place)
-            yield from _some(result, layer.altered, mine[np.argsort(layer.altered.index[mine], kind="stable")])
+def entries(result: Purification, found: Altered) -> Iterator[Entry]:
+    """All of a table, tensor by tensor, in the order of their places."""
+    for place in range(len(found.names)):
+        mine = np.flatnonzero(found.tensor == place)
+        yield from _some(result, found, mine[np.argsort(found.index[mine], kind="stable")])
 
 
 def largest(result: Purification, most: int) -> list[Entry]:

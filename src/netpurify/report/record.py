@@ -79,7 +79,11 @@ def _purification(result: Purification, plan: Plan | None) -> dict[str, Any]:
                 "now": number(one.now),
                 "grade": one.grade.name.lower(),
             }
-            for one in entries(result)
+            for one in entries(result, result.altered)
+        ],
+        "suspicious": [
+            {"tensor": one.tensor, "index": list(one.index), "value": number(one.was)}
+            for one in entries(result, result.suspicious)
         ],
         "plan": None if plan is None else _plan(plan),
     }
@@ -146,6 +150,7 @@ def _layer(layer: LayerRecord) -> dict[str, Any]:
         "changed": layer.changed,
         "rebuilt": layer.rebuilt,
         "unjudged": layer.unjudged,
+        "suspicious": len(layer.suspicious),
         "zeros": layer.zeros,
         "reason": layer.reason,
         "seconds": layer.seconds,

@@ -22,6 +22,7 @@ _RULES = {
     "approximate-repair": ("warning", "Weights stand far out of the fit and were replaced by it, without a proof."),
     "unit-left-alone": ("warning", "Units could not be judged; nothing was changed in them."),
     "weights-unjudged": ("warning", "Weights differ from the fit but were left alone: so do nearly all units there."),
+    "weights-suspicious": ("note", "Weights stand far out of a fit that is not exact; training may have made them."),
     "layer-projected": ("note", "Every weight took the fitted value; which ones had been altered is not said."),
 }
 _OF_GRADE = {Grade.RECOVERED: "altered-weights", Grade.APPROXIMATE: "approximate-repair"}
@@ -82,6 +83,9 @@ def _findings(layer: LayerRecord, result: Purification) -> Iterator[tuple[str, s
     if layer.unjudged:
         text = f"{plural(layer.unjudged, 'weight')} left unjudged: nearly all units differ from the fit at that input"
         yield "weights-unjudged", weight, text, ""
+    if suspicious := len(layer.suspicious):
+        text = f"{plural(suspicious, 'suspicious weight')} left unchanged: far out of a fit that is not exact"
+        yield "weights-suspicious", weight, text, ""
     if changed := layer.count(Grade.PROJECTED):
         total = plural(layer.fan_in * layer.units, "weight")
         text = f"{plural(changed, 'unit')} projected: {count(layer.changed)} of {total} changed"

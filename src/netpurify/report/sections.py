@@ -40,14 +40,24 @@ def layers(result: Purification, pictured: dict[str, str]) -> Html:
     ]
     columns = ["Layer", "Kind", "Fan-in", "Live", "Rank", "Ratio", "Tolerated", "Found altered"]
     columns += [f"{SYMBOLS[grade]} {grade.label.capitalize()}" for grade in grades]
-    unjudged = any(layer.unjudged for layer in result.layers)
-    columns += ["Unjudged"] if unjudged else []
+    counts = {
+        title: values
+        for title, values in {
+            "Unjudged": [layer.unjudged for layer in result.layers],
+            "Suspicious": [len(layer.suspicious) for layer in result.layers],
+        }.items()
+        if any(values)
+    }
+    columns += list(counts)
     columns += ["Changed", "Decay", "Noise floor", "Error scale", "Time"]
-    rows = [_layer(layer, grades, pictured.get(layer.name), unjudged=unjudged) for layer in result.layers]
+    rows = [
+        _layer(layer, grades, pictured.get(layer.name), [values[place] for values in counts.values()])
+        for place, layer in enumerate(result.layers)
+    ]
     return table(columns, rows, label="Layers", kind="layers sortable")
 
 
-def _layer(layer: LayerRecord, grades: list[Grade], link: str | None, *, unjudged: bool) -> list[str | Cell]:
+def _layer(layer: LayerRecord, grades: list[Grade], link: str | None, counts: list[int]) -> list[str | Cell]:
     name = name_of(layer.name)
     title = tag("a", name, href=f"#{link}") if link else tag("span", name)
     why = [tag("span", text, class_="why") for text in (_frozen(layer), layer.reason) if text]
@@ -63,7 +73,7 @@ def _layer(layer: LayerRecord, grades: list[Grade], link: str | None, *, unjudge
         _cell(share(layer.tolerance), layer.tolerance, known=fitted),
         _cell(share(layer.share_altered), layer.share_altered, known=not layer.count(Grade.PROJECTED)),
         *(_counted(layer.count(grade)) for grade in grades),
-        *([_counted(layer.unjudged)] if unjudged else []),
+        *(_counted(one) for one in counts),
         _counted(layer.changed),
         _cell(decays, layer.decay, known=fitted),
         _median(layer.noise_floor),

@@ -29,6 +29,7 @@ class Summary:
         changed: Weights that differ from the contaminated ones.
         rebuilt: Replaced weights that were missing (NaN, infinite or absurd).
         unjudged: Weights that differ from the fit and were left alone all the same.
+        suspicious: Weights that stand far out of a fit that is not exact and were left as they are.
         error: Median scale of the error in approximate units; NaN if there are none.
         skipped: Modules that were not examined.
     """
@@ -43,6 +44,7 @@ class Summary:
     changed: int
     rebuilt: int
     unjudged: int
+    suspicious: int
     error: float
     skipped: int
 
@@ -65,6 +67,7 @@ class Summary:
             changed=sum(layer.changed for layer in result.layers),
             rebuilt=sum(layer.rebuilt for layer in result.layers),
             unjudged=sum(layer.unjudged for layer in result.layers),
+            suspicious=len(result.suspicious),
             error=float(np.median(scales)) if scales.size else float("nan"),
             skipped=len(result.skipped),
         )
@@ -93,6 +96,11 @@ class Summary:
                 f"{plural(self.unjudged, 'weight')} left unjudged: they differ from the fit, but so do nearly all "
                 "units at that input, which no alteration of single weights explains."
             )
+        if self.suspicious:
+            rest.append(
+                f"{plural(self.suspicious, 'suspicious weight')} left unchanged: far out of a fit that is not exact, "
+                "but not beyond what training could have done."
+            )
         if self.fits:
             proven = f"{count(self.minima)} of {plural(self.fits, 'L1 fit')} are proven minima"
             more = "; a unit counts as recovered only with surplus evidence besides" if self.policy == "recover" else ""
@@ -119,6 +127,8 @@ class Summary:
             parts.append(f"{self._of_all(Grade.LEFT_ALONE)} could not be judged")
         if self.unjudged:
             parts.append(f"{plural(self.unjudged, 'weight')} left unjudged")
+        if self.suspicious:
+            parts.append(f"{plural(self.suspicious, 'suspicious weight')} left unchanged")
         parts[0] = parts[0][0].upper() + parts[0][1:]
         return parts
 

@@ -1,0 +1,217 @@
+"""Networks in which nothing is wrong keep every bit, however they were trained and whatever the clean inputs are."""
+
+import copy
+
+import made_networks as networks
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from netpurify.contaminate import Normal
+from netpurify.network import Grade, purify
+from netpurify.network.evidence import even_steps, one_by_one
+from netpurify.network.unusual import beyond_training
+
+SIDE = 12
+
+
+def blobs(count, generator):
+    """Smooth blobs in the middle of an image with a blank border."""
+    small = torch.rand(count, 1, 4, 4, generator=generator)
+    blob = nn.functional.interpolate((small - 0.4).clamp(min=0.0), size=SIDE - 4, mode="bilinear")
+    return nn.functional.pad(blob, (2, 2, 2, 2)) * 1.6
+
+
+def noise(count, generator):
+    """Images that are lit everywhere."""
+    return torch.rand(count, 1, SIDE, SIDE, generator=generator)
+
+
+def texts(count, generator):
+    """Counts of words; a few words are in most texts, most words in few."""
+    odds = 1.0 / (1.0 + torch.arange(400)) ** 0.8
+    drawn = torch.multinomial(odds.expand(count, -1), 12, replacement=True, generator=generator)
+    return torch.zeros(count, 400).scatter_add_(1, drawn, torch.ones(count, 12))
+
+
+def mlp():
+    return nn.Sequential(nn.Flatten(), nn.Linear(144, 40), nn.ReLU(), nn.Linear(40, 24), nn.ReLU(), nn.Linear(24, 8))
+
+
+def cnn():
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(), nn.Flatten(),
+        nn.Linear(256, 8),
+    )  # fmt: skip
+
+
+def patches():
+    return nn.Sequential(nn.Conv2d(1, 20, (6, 12), stride=(6, 12)), nn.ReLU(), nn.Flatten(), nn.Linear(40, 8))
+
+
+def words():
+    return nn.Sequential(nn.Linear(400, 24), nn.ReLU(), nn.Linear(24, 8))
+
+
+SGD = torch.optim.SGD
+MOMENTUM = {"lr": 0.15, "momentum": 0.9}
+OPTIM = torch.optim
+CASES = {
+    # Few images with blank borders: rows and units that training never touched, as in a layer that was never trained.
+    "blank borders": (mlp, blobs, noise, SGD, {"lr": 0.1}, 8, torch.float64, 4, (2, 5)),
+    "blank borders, more images": (mlp, blobs, noise, SGD, {"lr": 0.1}, 8, torch.float64, 40, (2,)),
+    "dead units": (patches, blobs, None, SGD, MOMENTUM, 40, torch.float64, 4, (5,)),
+    # Pixels of smooth images agree with one another, whatever else training saw.
+    "smooth images": (mlp, blobs, blobs, SGD, {"lr": 0.1}, 1, torch.float32, 12, (1, 2, 5)),
+    # Changes of the first step have the same size, those of Rprop later few sizes.
+    "one step of RMSprop": (mlp, blobs, None, OPTIM.RMSprop, {"lr": 1e-3}, 1, torch.float64, 40, (0, 1, 2)),
+    "one step of Adagrad": (words, texts, None, OPTIM.Adagrad, {"lr": 0.03}, 1, torch.float64, 40, (1, 3)),
+    "steps of Rprop": (patches, blobs, None, OPTIM.Rprop, {"lr": 1e-2}, 10, torch.float32, 12, (0, 1, 4)),
+    # Most weights only decay, some are trained besides.
+    "decay of AdamW": (mlp, blobs, noise, OPTIM.AdamW, {"lr": 9e-3}, 10, torch.float64, 4, (0, 2, 5)),
+    "decay of AdamW, words": (words, texts, texts, OPTIM.AdamW, {"lr": 1e-3}, 3, torch.float32, 40, (0, 1)),
+    # Units that die, or answer few inputs.
+    "Adam": (mlp, blobs, None, OPTIM.Adam, {"lr": 9e-3}, 200, torch.float32, 40, (1, 2)),
+    "rare texts": (words, texts, texts, SGD, {"lr": 0.1}, 1, torch.float32, 40, (0,)),
+    # Sizes of changes over many orders of magnitude.
+    "heavy tails of Rprop": (cnn, blobs, None, OPTIM.Rprop, {"lr": 1e-2}, 100, torch.float64, 12, (0, 1)),
+}
+
+
+def healthy(build, draw, draw_clean, optimiser, options, steps, dtype, count, seed):
+    """A network, its initial weights, and clean inputs; without a way to draw them, those that trained it."""
+    generator = torch.Generator().manual_seed(seed)
+    network = networks.seeded(build, seed).to(dtype)
+    inputs = draw(count, generator).to(dtype)
+    labels = torch.randint(8, (count,), generator=generator)
+    initial = copy.deepcopy(network)
+    chosen = optimiser(network.parameters(), **options)
+    for _ in range(steps):
+        chosen.zero_grad()
+        nn.functional.cross_entropy(network(inputs), labels).backward()
+        chosen.step()
+    return network, initial, inputs if draw_clean is None else draw_clean(count, generator).to(dtype)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_healthy_networks_keep_every_bit_however_they_were_trained(case):
+    *how, seeds = CASES[case]
+    for seed in seeds:
+        network, initial, inputs = healthy(*how, seed)
+        result = purify(network, inputs, initial=initial, proof=False)
+        assert not len(result.altered)
+        assert networks.same_bits(result.model, network)
+
+
+def test_what_is_only_suspicious_is_listed_and_stays():
+    *how, seeds = CASES["one step of RMSprop"]
+    network, initial, inputs = healthy(*how, seeds[0])
+    result = purify(network, inputs, initial=initial)
+    table = result.suspicious
+    assert len(table)
+    assert len(table) == sum(len(layer.suspicious) for layer in result.layers)
+    assert np.array_equal(table.was, table.now)
+    assert (table.grade == Grade.LEFT_ALONE).all()
+    for tensor, name in enumerate(table.names):
+        place = torch.from_numpy(table.index[table.tensor == tensor])
+        assert np.array_equal(table.was[table.tensor == tensor], network.state_dict()[name].reshape(-1)[place].numpy())
+    assert result.verify().sound
+
+
+def test_alterations_that_no_training_makes_are_still_replaced_in_such_a_network():
+    *how, seeds = CASES["one step of RMSprop"]
+    network, initial, inputs = healthy(*how, seeds[0])
+    dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.05, names=["1.weight"])
+    result = purify(dirty, inputs, initial=initial)
+    found, true = networks.positions(result.altered), networks.truth(masks)
+    assert found <= true
+    assert len(found) > 0.9 * len(true)
+
+
+def changes(seed=0, shape=(200, 40)):
+    """Changes as training makes them: what a row brings, times what a unit answers, times chance."""
+    rng = np.random.default_rng(seed)
+    rows, units = np.exp(rng.normal(size=(shape[0], 1))), np.exp(rng.normal(size=shape[1]))
+    return np.abs(0.01 * rows * units * rng.normal(size=shape)), rng
+
+
+def judged(sizes, far):
+    return beyond_training(lambda units: sizes[:, units], far)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+def test_many_changes_far_beyond_the_others_are_altered(share):
+    sizes, rng = changes()
+    altered = rng.random(sizes.shape) < share
+    sizes[altered] = 40.0 * rng.random(altered.sum()) + 20.0
+    assert np.array_equal(judged(sizes, altered), altered)
+
+
+def test_small_changes_are_no_evidence_however_far_they_lie_from_the_fit():
+    sizes, rng = changes()
+    far = rng.random(sizes.shape) < 0.05
+    sizes[far] = 0.0
+    assert not judged(sizes, far).any()
+    sizes[far] = np.median(sizes)
+    assert not judged(sizes, far).any()
+
+
+def test_one_weight_alone_must_lie_much_farther_out_than_many():
+    sizes, _ = changes()
+    far = np.zeros(sizes.shape, np.bool_)
+    far[17, 23] = True
+    sizes[far] = 60.0
+    assert not judged(sizes, far).any()
+    sizes[far] = 1e13
+    assert np.array_equal(judged(sizes, far), far)
+
+
+def test_the_end_of_a_heavy_tail_is_no_alteration():
+    rng = np.random.default_rng(0)
+    sizes = 10.0 ** rng.uniform(-4.0, 4.0, (200, 40))
+    assert not judged(sizes, sizes > 3e3).any()
+
+
+def test_large_changes_in_rows_and_units_are_training():
+    sizes, rng = changes()
+    far = (rng.random((200, 1)) < 0.2) & (rng.random(40) < 0.3)
+    sizes[far] = 60.0
+    assert not judged(sizes, far).any()
+
+
+def test_wide_layers_are_judged_by_a_sample_of_their_units():
+    sizes, rng = changes(shape=(60, 2000))
+    altered = rng.random(sizes.shape) < 0.02
+    sizes[altered] = 1e3
+    asked = []
+    found = beyond_training(lambda units: asked.append(units.size) or sizes[:, units], altered)
+    assert np.array_equal(found, altered)
+    assert max(asked) <= 512
+
+
+def test_rows_times_units_are_not_one_by_one_though_most_of_either_are_lit():
+    assert one_by_one(np.random.default_rng(0).random((73, 20)) < 0.45)
+    block = np.zeros((73, 20), np.bool_)
+    block[:46, :15] = True
+    assert not one_by_one(block)
+
+
+def test_a_bias_that_was_spared_is_no_structure():
+    altered = np.random.default_rng(0).random((10, 512)) < 0.05
+    altered[-1] = False
+    assert one_by_one(altered)
+
+
+def test_even_steps_are_not_alterations_and_even_alterations_are_no_steps():
+    change = np.where(np.arange(60) % 3, 0.01, -0.01)[:, None]
+    change[50:] = 0.0
+    altered = np.zeros((60, 1), np.bool_)
+    altered[[3, 4, 5, 55]] = True
+    change[5] = 0.004
+    assert even_steps(change, np.full(1, 1e-6), altered)[altered].all()
+    change[3] = 1.7
+    assert not even_steps(change, np.full(1, 1e-6), altered)[3]
+    dead = np.zeros((60, 1))
+    dead[altered] = 1.7
+    assert not even_steps(dead, np.full(1, 1e-6), altered)[altered].any()
