@@ -8,7 +8,8 @@ A minimum is the truth when the rows that fit it vouch for one another: more zer
 among them that could take any value without the others noticing (leverage 1 within the rows that fit), and, where
 alterations tie, no other fit that a few more of them would explain (``rivals``).
 
-Nothing of the solver is used here, and only this module and ``proof`` may call an answer optimal or recovered.
+Of the solver only the factored design is used here, and its matrix product, so that both see the same residuals; only
+this module and ``proof`` may call an answer optimal or recovered.
 """
 
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ def _verify_block(
     floor: NDArray[np.float64],
     accuracy: float,
 ) -> dict[str, NDArray]:
-    fitted = coefficients @ design.matrix.T
+    fitted = design.predicted(coefficients)
     residual, projected, facts = certify(design, data, fitted, dual, floor, accuracy=accuracy)
     demote_unvouched(design, residual, floor, np.zeros(data.shape[0], np.bool_), facts)
     inside = np.ascontiguousarray(np.where(np.isnan(data), 1.0, projected)[:, design.live])

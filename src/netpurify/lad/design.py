@@ -167,6 +167,16 @@ class Design:
         """Coordinates [n, padded(rank)] in the basis of the projections of ``values`` [n, padded(live_count)]."""
         return product(values, self.basis)
 
+    def predicted(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What ``coefficients`` [n, q] make of the design, [n, k], in the order in which the solver adds."""
+        independent = np.zeros((coefficients.shape[0], self.independent.shape[0]))
+        independent[:, : self.rank] = coefficients[:, self.pivots]
+        predicted = product(independent, self.independent)[:, : self.fan_in]
+        others = np.setdiff1d(np.arange(self.columns), self.pivots)
+        if coefficients[:, others].any():
+            predicted = predicted + coefficients[:, others] @ self.matrix[:, others].T
+        return predicted
+
     def fitted(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values [n, padded(live_count)] that have these ``coordinates`` [n, padded(rank)] in the basis."""
         return product(coordinates, self.transposed)
