@@ -131,7 +131,8 @@ def heavy_rows_predicted(design: Design, residual: NDArray[np.float64], floor: f
         return True
     # The rows as they were given: small ones have lost digits in the basis.
     rows = design.matrix[design.live[fits]][:, design.pivots]
-    rows = rows / np.abs(rows[~heavy]).max(axis=0, initial=1e-300)
+    scale = np.abs(rows[~heavy]).max(axis=0, initial=0.0)
+    rows = rows / np.where(scale > 0.0, scale, np.abs(rows).max(axis=0, initial=1e-300))  # light rows may be zero there
     light, misfit = rows[~heavy], residual[fits]
     left, sizes, right = np.linalg.svd(light, full_matrices=False)
     kept = sizes > sizes.max(initial=0.0) * max(light.shape, default=1) * np.finfo(np.float64).eps
