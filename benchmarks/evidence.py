@@ -5,8 +5,8 @@
     python evidence.py --families "two-way layout" "graph incidence"
     python evidence.py --markdown table.md also write the table
 
-Ten families of designs, five kinds of alterations, three shares. Every column is A u plus alterations in a random set
-of rows, of exactly the share that is named. A claim is false if an altered entry is called unaltered: a fit through
+Eleven families of designs, five kinds of alterations, three shares. Every column is A u plus alterations in a random
+set of rows, of exactly the share that is named. A claim is false if an altered entry is called unaltered: a fit through
 unaltered rows alone is the truth. A column counts as solved if the rows with a residual are exactly the altered ones;
 of these, *kept* is the share that is called ``RECOVERED``.
 """
@@ -32,6 +32,11 @@ def two_way(rng: Random) -> np.ndarray:
     """Indicators of the rows and of the columns of a table, 9 x 10."""
     first, second = np.divmod(rng.permutation(90), 10)
     return np.hstack([np.eye(9)[first], np.eye(10)[second]])
+
+
+def weighted(rng: Random) -> np.ndarray:
+    """The same with a weight between 0.5 and 2 for each row; alterations have the weight of their row."""
+    return rng.uniform(0.5, 2.0, (90, 1)) * two_way(rng)
 
 
 def incidence(rng: Random) -> np.ndarray:
@@ -95,6 +100,7 @@ FAMILIES: dict[str, Callable[[Random], np.ndarray]] = {
     "row scales": row_scales,
     "leverage": leverage,
     "whole numbers": whole,
+    "weighted layout": weighted,
 }
 ALTERATIONS: dict[str, Callable[[Random, tuple[int, int]], np.ndarray]] = {
     "constant": lambda _, shape: np.full(shape, 1.7),
@@ -127,7 +133,8 @@ def draw(family: str, alteration: str, share: float, columns: int, rng: Random) 
     U = rng.integers(-3, 4, (A.shape[1], columns)) if family == "whole numbers" else None
     U = rng.standard_normal((A.shape[1], columns)) if U is None else U.astype(float)
     altered = rng.permuted(np.arange(shape[0])[:, None] < np.full(columns, round(share * shape[0])), axis=0)
-    return A, A @ U + altered * ALTERATIONS[alteration](rng, shape), altered
+    size = np.linalg.norm(A, axis=1, keepdims=True) if family == "weighted layout" else 1.0
+    return A, A @ U + altered * size * ALTERATIONS[alteration](rng, shape), altered
 
 
 def count(A: np.ndarray, B: np.ndarray, altered: np.ndarray) -> Count:

@@ -36,6 +36,23 @@ def test_it_works_where_nothing_is_writable(tmp_path, temporary):
     assert not any(tmp_path.iterdir()), "the temporary folder must go with its process"
 
 
+CUT = """
+import numpy as np
+from netpurify.lad.product import product
+print(product(np.ones((4, 8)), np.ones((8, 3))).sum())
+"""
+
+
+@pytest.mark.parametrize(("ending", "size"), [(".nbi", 0), (".nbc", 1000)])
+def test_a_file_of_compiled_code_that_is_cut_is_made_good(tmp_path, ending, size):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", CUT], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == "96.0\n"
+        (kept,) = tmp_path.rglob(f"product._multiply*{ending}")
+        kept.write_bytes(kept.read_bytes()[:size])
+
+
 def test_compilation_is_announced_once_and_ended():
     said = []
     with compilation(lambda: said.append("begin"), lambda: said.append("end")):

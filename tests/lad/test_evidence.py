@@ -75,6 +75,16 @@ def test_no_altered_entry_of_a_recovered_column_is_called_unaltered(name, altera
     assert solution.certified.all(), "the minimum itself is right"
 
 
+@pytest.mark.parametrize("share", [0.2, 0.3])
+def test_weights_of_rows_do_not_hide_that_alterations_are_alike(share):
+    rng = np.random.default_rng([17, round(100 * share)])
+    weight = rng.uniform(0.5, 2.0, (90, 1))
+    B, altered = altered_columns(layout(9, 10), TIED["constant"], share, 100, rng)
+    solution = statuses(weight * layout(9, 10), weight * B)
+    claimed = solution.status == lad.Status.RECOVERED
+    assert not (claimed & (altered & (np.asarray(solution.residual) == 0.0)).any(axis=0)).any()
+
+
 def test_level_that_is_altered_as_a_whole_does_not_pass_for_its_effect():
     A = layout(9, 10)
     rng = np.random.default_rng(601)
@@ -161,7 +171,7 @@ def test_odds_are_ratios_of_numbers_of_sets():
         return total + 2 / comb(rows, zeros)
 
     expected = min(1.0, odds(6, 2, 0)) + min(1.0, odds(6, 0, 1))
-    np.testing.assert_allclose(odds_of_rivals(design, residual[None], np.array([1e-12])), [expected])
+    np.testing.assert_allclose(odds_of_rivals(design.sparse, residual[None], np.array([1e-12])), [expected])
 
 
 def test_design_of_the_ordinary_case_is_not_searched_unless_residuals_tie():

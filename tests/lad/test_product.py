@@ -7,10 +7,13 @@ from netpurify.lad.product import product
 
 
 def in_order(left, right):
-    """The sum of products in the order of the inner index, each operation rounded by itself, as numpy rounds it."""
+    """Sums over 64 products each, in the order of the inner index and rounded as numpy rounds, and then their sum."""
     total = np.zeros((left.shape[0], right.shape[1]), left.dtype)
-    for k in range(left.shape[1]):
-        total = total + left[:, k, None] * right[k]
+    for low in range(0, left.shape[1], 64):
+        part = np.zeros_like(total)
+        for k in range(low, min(low + 64, left.shape[1])):
+            part = part + left[:, k, None] * right[k]
+        total = total + part
     return total
 
 

@@ -116,6 +116,36 @@ def test_bits_hold_for_ragged_sizes(shape):
     assert alone.coefficients.tobytes() == np.ascontiguousarray(whole.coefficients[:, 3]).tobytes()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_bits_hold_where_rows_differ_in_size_by_orders_of_magnitude(seed):
+    """There the verifier refuses some columns that were called proven, which are then walked."""
+    rng = np.random.default_rng([205, seed])
+    k, p = int(rng.integers(12, 70)), 40
+    A = rng.standard_normal((k, int(rng.integers(2, max(3, k // 2)))))
+    A *= 10.0 ** rng.integers(-3, 4, (k, 1)) if seed % 2 else np.where(np.arange(k) < 3, 1e6, 1.0)[:, None]
+    B = A @ rng.standard_normal((A.shape[1], p))
+    B += (
+        (rng.random((k, p)) < rng.choice([0.05, 0.3, 0.9], p))
+        * rng.normal(1, 1, (k, p))
+        * 10.0 ** rng.integers(-6, 7, p)
+    )
+    design = lad.Design.prepare(A)
+    whole = lad.solve(design, B)
+    for chosen in (rng.permutation(p), *rng.integers(0, p, (8, 1)), np.sort(rng.choice(p, 10, replace=False))):
+        part = lad.solve(design, B[:, chosen])
+        for name in ("coefficients", "residual", "dual", "status", "noise_floor", "stage"):
+            expected = np.ascontiguousarray(getattr(whole, name)[..., chosen])
+            assert np.ascontiguousarray(getattr(part, name)).tobytes() == expected.tobytes(), name
+
+
+def test_a_column_of_zeros_beside_a_noisy_one_is_no_division_by_zero():
+    rng = np.random.default_rng(206)
+    A = rng.standard_normal((30, 4))
+    B = np.stack([np.zeros(30), rng.standard_normal(30)], axis=1)
+    for method in ("auto", "simplex"):
+        assert lad.solve(A, B, noise_floor=0.0, method=method).certified.all()
+
+
 def test_a_prepared_design_changes_nothing():
     problem = PROBLEMS["at_the_limit"]
     assert bits(lad.solve(lad.Design.prepare(problem.A), problem.B)) == bits(lad.solve(problem.A, problem.B))

@@ -25,15 +25,37 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wra
 """Without the interpreter lock, IEEE division, and no entry point for C."""
 
 
-def kernel(function: Callable) -> Any:
+def kernel(function: Callable) -> Callable:
     """Compile ``function``, which Python code calls; the compiled code is kept on disk where that can be."""
-    try:
-        return _compile(**_OPTIONS, cache=True)(function)
-    except RuntimeError:  # numba found no folder in which it may write
-        if _use_temporary_folder():
-            with suppress(RuntimeError):
-                return _compile(**_OPTIONS, cache=True)(function)
-        return _compile(**_OPTIONS)(function)
+    return _Kernel(function)
+
+
+class _Kernel:
+    """A function that is compiled when it is first called, or loaded from disk."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.dispatcher = self._cached()
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return self.dispatcher(*arguments)
+        except MemoryError:
+            raise
+        except Exception:
+            # Compiled code raises nothing else: it was neither loaded nor made, because its file on disk is cut, or
+            # because there is no room for a new one.
+            self.dispatcher = _compile(**_OPTIONS)(self.function)
+            return self.dispatcher(*arguments)
+
+    def _cached(self) -> Any:
+        try:
+            return _compile(**_OPTIONS, cache=True)(self.function)
+        except RuntimeError:  # numba found no folder in which it may write
+            if _use_temporary_folder():
+                with suppress(RuntimeError):
+                    return _compile(**_OPTIONS, cache=True)(self.function)
+            return _compile(**_OPTIONS)(self.function)
 
 
 def inner(function: Callable | None = None, **options: Any) -> Any:

@@ -222,6 +222,18 @@ class Design:
         with one_thread():
             return sparse_vectors(self.matrix[self.live], self.pivots)
 
+    @cached_property
+    def norms(self) -> NDArray[np.float64] | None:
+        """Euclidean norm of each live row as it was given; ``None`` where all are the same."""
+        norms = np.linalg.norm(self.matrix[self.live], axis=1)
+        return norms if np.ptp(norms) > 1e-9 * norms.max(initial=0.0) else None
+
+    @cached_property
+    def sparse_scaled(self) -> SparseVectors:
+        """As ``sparse``, after every row was divided by its norm, which undoes weights of the rows."""
+        with one_thread():
+            return sparse_vectors(self.matrix[self.live] / self.norms[:, None], self.pivots)  # type: ignore[index]
+
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
         with one_thread():

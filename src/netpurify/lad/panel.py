@@ -98,10 +98,15 @@ def solve_panel(
         # A design that spans everything has one vertex for each column: there is nowhere to walk.
         if not (design.full and (work.state[left] == PROVEN).all()):
             stage[left] = 2
-            pivots = _walk(design, work, guess, left)
-            settle(work, design, left)
-            clock.book("simplex")
-            answer = _finish(design, data, start, work, accuracy)
+            # Ties can end a walk before the minimum; from least squares it takes another way.
+            for estimate in (guess,) if guess is work.data else (guess, work.data):
+                pivots += _walk(design, work, estimate, left)
+                settle(work, design, left)
+                clock.book("simplex")
+                answer = _finish(design, data, start, work, accuracy)
+                left = np.flatnonzero(_refused(answer))
+                if not left.size:
+                    break
         if _refused(answer).any():
             _widen(design, start, work, np.flatnonzero(_refused(answer)))
             answer = _finish(design, data, start, work, accuracy)
@@ -142,8 +147,12 @@ def _solve_alone(
 
 
 def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.float64]:
-    """Alternate identification and polishing, on ever fewer columns."""
-    guess = np.zeros(work.data.shape)
+    """Alternate identification and polishing, on ever fewer columns.
+
+    A column's estimate stays what it was when the column was proven, or least squares had sufficed: how long a proven
+    column is carried along depends on its neighbours, on which no answer may depend.
+    """
+    guess = work.data.copy()
     todo = np.flatnonzero(work.state != PROVEN)
     part = work.take(todo, design.width(todo.size))
     mean = np.abs(work.data).sum(axis=1, keepdims=True) / design.live.size
@@ -152,7 +161,8 @@ def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.
     scaled[: todo.size] = part.data[: todo.size] / scale[todo]
     estimate = Estimate.start(scaled)
     for attempt, steps in enumerate(schedule(design.live.size, design.rank)):
-        part.state[: todo.size][part.state[: todo.size] != PROVEN] = OPEN
+        carried = np.flatnonzero(part.state[: todo.size] != PROVEN)
+        part.state[carried] = OPEN
         iterate(estimate, *design.single, part.erased, steps)
         clock.book("identify")
         suspect(part, design, estimate, anchored=attempt > 0)
@@ -160,7 +170,7 @@ def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.
         polish(part, design, anchored=attempt > 0)
         clock.book("polish")
         work.put(todo, part)
-        guess[todo] = estimate.residual[: todo.size]
+        guess[todo[carried]] = estimate.residual[carried] * scale[todo[carried]]
         open_still = np.flatnonzero(part.state[: todo.size] != PROVEN)
         width = design.width(open_still.size)
         if not open_still.size:
@@ -169,7 +179,7 @@ def identify_compiled(work: Polish, design: Design, clock: Clock) -> NDArray[np.
             todo = todo[open_still]
             part = work.take(todo, width)
             estimate = estimate.take(open_still, width)
-    return guess * scale
+    return guess
 
 
 def _least_squares(

@@ -223,8 +223,12 @@ def _leave_out_all_but_zeros(part: Polish, design: Design) -> None:
     detected = np.minimum(judge.BIMODAL * typical, part.detectable[:, None])
     limit = np.where(enough, np.maximum(30.0 * floor, detected), 30.0 * floor)
     below, above = ordered[:, rank : rank + place.size], ordered[:, rank + 1 : rank + 1 + place.size]
-    gap = np.full(below.shape, 1e3)
-    np.divide(above, np.maximum(below, floor), out=gap, where=(below <= limit) & (place < present - 1))
+    # Where even the floor is zero, any residual above it is a gap, and a further zero is none.
+    least = np.maximum(below, floor)
+    gap = np.where((least == 0.0) & (above > 0.0), np.inf, 1e3)
+    looked_at = (below <= limit) & (place < present - 1)
+    gap[~looked_at] = 1e3
+    np.divide(above, least, out=gap, where=looked_at & (least > 0.0))
     part.state[(part.state == ACTIVE) & ~(gap.max(axis=1) > 1e3)] = OPEN
     largest = np.take_along_axis(below, gap.argmax(axis=1)[:, None], axis=1)
     part.left_out[:, :rows] = erased | (residual > largest)

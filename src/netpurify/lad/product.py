@@ -2,9 +2,9 @@
 
 BLAS computes the rows of a product in different ways, depending on where in the matrix they stand, and which rows
 differ depends on the processor: OpenBLAS's float32 kernels for processors without AVX-512 give other bits for half of
-the rows. Here every element of a product is its sum of products in the order of the inner index, each multiplication
-and each addition rounded by itself. A column's answer is therefore the same to the bit wherever the column stands in a
-panel and whatever its neighbours are, on every processor.
+the rows. Here every element of a product is a sum in one fixed order: runs of 64 products in the order of the inner
+index, and then the sums of the runs, each multiplication and each addition rounded by itself. An element is therefore
+the same to the bit wherever its row stands and whatever the other rows are, on every processor.
 
 The loops take four rows of the left factor and four of the right one at a time, which the compiler keeps in vector
 registers. ``benchmarks/product.py`` compares the speed with that of BLAS.
@@ -20,7 +20,10 @@ from netpurify.lad.compiled import kernel
 _TILE = 4
 """Rows of each factor that are worked on together."""
 _DEPTH = 64
-"""Rows of the right factor that stay in the cache while all rows of the left factor pass over them."""
+"""Rows of the right factor that stay in the cache while all rows of the left factor pass over them.
+
+Sums over so many rows are made by themselves and then added, which also keeps the rounding of long sums small.
+"""
 
 Real = TypeVar("Real", bound=np.floating)
 
@@ -43,8 +46,12 @@ def product(left: NDArray[Real], right: NDArray[Real]) -> NDArray[Real]:
 @kernel
 def _multiply(left, right, out):
     """Add ``left`` times ``right`` to ``out``; without fast-math flags the compiler keeps the order of additions."""
+    part = np.empty((_TILE, right.shape[1]), out.dtype)
     for low in range(0, left.shape[1], _DEPTH):
         for i in range(0, left.shape[0], _TILE):
+            for a in range(_TILE):
+                for j in range(right.shape[1]):
+                    part[a, j] = 0.0
             for k in range(low, min(low + _DEPTH, left.shape[1]), _TILE):
                 a0, a1, a2, a3 = left[i, k], left[i, k + 1], left[i, k + 2], left[i, k + 3]
                 b0, b1, b2, b3 = left[i + 1, k], left[i + 1, k + 1], left[i + 1, k + 2], left[i + 1, k + 3]
@@ -52,7 +59,10 @@ def _multiply(left, right, out):
                 d0, d1, d2, d3 = left[i + 3, k], left[i + 3, k + 1], left[i + 3, k + 2], left[i + 3, k + 3]
                 for j in range(right.shape[1]):
                     x, y, z, w = right[k, j], right[k + 1, j], right[k + 2, j], right[k + 3, j]
-                    out[i, j] = (((out[i, j] + a0 * x) + a1 * y) + a2 * z) + a3 * w
-                    out[i + 1, j] = (((out[i + 1, j] + b0 * x) + b1 * y) + b2 * z) + b3 * w
-                    out[i + 2, j] = (((out[i + 2, j] + c0 * x) + c1 * y) + c2 * z) + c3 * w
-                    out[i + 3, j] = (((out[i + 3, j] + d0 * x) + d1 * y) + d2 * z) + d3 * w
+                    part[0, j] = (((part[0, j] + a0 * x) + a1 * y) + a2 * z) + a3 * w
+                    part[1, j] = (((part[1, j] + b0 * x) + b1 * y) + b2 * z) + b3 * w
+                    part[2, j] = (((part[2, j] + c0 * x) + c1 * y) + c2 * z) + c3 * w
+                    part[3, j] = (((part[3, j] + d0 * x) + d1 * y) + d2 * z) + d3 * w
+            for a in range(_TILE):
+                for j in range(right.shape[1]):
+                    out[i + a, j] += part[a, j]

@@ -68,10 +68,8 @@ def certify(
     size = np.where(erased, 0.0, np.abs(residual))
     altered = size > floor[:, None]
     gaps, open_gap = _gaps(data, fitted, residual, size, projected, altered=altered)
-    count, present = np.count_nonzero(altered, axis=1), np.count_nonzero(~erased, axis=1)
-    ordered = np.full((count.size, int(count.max(initial=0)) + 1), np.inf)
-    ordered[np.arange(ordered.shape[1]) < count[:, None]] = size[altered]  # both go through the columns one by one
-    ordered.sort(axis=1)
+    ordered, count = _ordered(size, altered)
+    present = np.count_nonzero(~erased, axis=1)
     typical = _quantile(ordered, count, 2)
     most = _most_tied(ordered, count, floor)
     accidents = np.where(most > 1, most, 0)
@@ -135,7 +133,14 @@ def demote_unvouched(
             good[i] = heavy_rows_predicted(design, live[i], float(floor[claimed[i]]))
     tied = np.flatnonzero(good & facts["tied"][claimed])
     if tied.size and design.sparse.count:
-        good[tied] = no_rivals(design, live[tied], floor[claimed[tied]])
+        good[tied] = no_rivals(design.sparse, live[tied], floor[claimed[tied]])
+    if design.norms is not None:
+        scaled = np.where(np.abs(live) <= floor[claimed, None], 0.0, live) / design.norms
+        lowest = floor[claimed] / np.median(design.norms)
+        sizes = np.abs(np.nan_to_num(scaled))
+        tied = np.flatnonzero(good & (_most_tied(*_ordered(sizes, sizes > lowest[:, None]), lowest) > 1))
+        if tied.size and design.sparse_scaled.count:
+            good[tied] = no_rivals(design.sparse_scaled, scaled[tied], lowest[tied])
     facts["status"][claimed[~good]] = _OPTIMAL
     facts["surplus"][claimed[~good]] = 0
 
@@ -159,6 +164,15 @@ def _gaps(
     rounding = _ROUNDING * np.minimum(np.abs(data), np.abs(fitted))
     open_gap = np.where(altered, np.maximum(missing - rounding, 0.0), 0.0).sum(axis=1)
     return np.maximum(open_gap + np.where(altered, 0.0, missing).sum(axis=1), 0.0), open_gap
+
+
+def _ordered(size: NDArray[np.float64], altered: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The sizes of each column's altered entries in ascending order, then infinities; and how many there are."""
+    count = np.count_nonzero(altered, axis=1)
+    ordered = np.full((count.size, int(count.max(initial=0)) + 1), np.inf)
+    ordered[np.arange(ordered.shape[1]) < count[:, None]] = size[altered]  # both go through the columns one by one
+    ordered.sort(axis=1)
+    return ordered, count
 
 
 def _quantile(ordered: NDArray[np.float64], count: NDArray[np.intp], part: int) -> NDArray[np.float64]:

@@ -3,7 +3,8 @@
 Evidence by counting zeros takes for granted that alterations do not agree with one another. Where residuals tie, they
 do. Then, if the column space holds a vector w that is zero on most rows, the fit u has a rival u - d with A d = t w: it
 takes the zeros of u on the support of w for entries that were all altered by t w, and some residuals of u there for
-unaltered entries. In a two-way layout w is a level, and half of its rows altered alike pass for its effect.
+unaltered entries. In a two-way layout w is a level, and half of its rows altered alike pass for its effect. Where rows
+have weights, alterations that are alike have them too: residuals are compared as they are and over their row's norm.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from netpurify.lad.design import Design
+from netpurify.lad.sparse import SparseVectors
 
 _ODDS = 1e-5
 """A fit is the truth if all its rivals together have less than these odds against it."""
@@ -26,43 +28,44 @@ _NOISE = 20.0
 """No prediction from rows with noise is further off than this many standard deviations."""
 
 
-def no_rivals(design: Design, residual: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
+def no_rivals(vectors: SparseVectors, residual: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which columns have no rival that is plausible, if some of their alterations are equal in size.
 
     Args:
-        design: The design.
+        vectors: Sparse vectors of the design's column space.
         residual: Residuals on the live rows, one line for each column, [p, live rows]; NaN where erased.
         floor: Residuals up to this are zero, [p].
     """
     count, rows = residual.shape
-    step = max(1, _BLOCK // max(1, design.sparse.owner.size * rows // 4))
+    step = max(1, _BLOCK // max(1, vectors.owner.size * rows // 4))
     parts = [slice(start, start + step) for start in range(0, count, step)]
-    odds = [odds_of_rivals(design, residual[part], floor[part]) for part in parts]
+    odds = [odds_of_rivals(vectors, residual[part], floor[part]) for part in parts]
     return np.concatenate(odds) < _ODDS
 
 
-def odds_of_rivals(design: Design, residual: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.float64]:
+def odds_of_rivals(
+    vectors: SparseVectors, residual: NDArray[np.float64], floor: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Odds that a rival, and not the fit, is the truth, if rows that are altered alike may be any rows, [p].
 
     If a of n rows are altered by one amount, and all sets of a rows and all a are equally likely, the odds of a set of
     a + m rows against one of a rows are C(n, a) / C(n, a + m). A rival adds the zeros that it gives up, and removes the
     residuals of this amount that it explains. Amounts that no residual has count too: there, a = 0.
     """
-    vectors = design.sparse
     if not vectors.count:
         return np.zeros(residual.shape[0])
     fits = (np.abs(residual) <= floor[:, None]).astype(float).T
     column, raised, lowered = _by_size(residual, floor)
     present = np.count_nonzero(~np.isnan(residual), axis=1)
-    cost = _log_choices(residual.shape[1])
+    cost = _log_factorials(residual.shape[1])
     sums = raised.sum(axis=0), lowered.sum(axis=0)
-    before = sum(_look_up(cost, present[column], one) for one in sums)
+    before = sum(_log_choices(cost, present[column], one) for one in sums)
     gain = np.full((vectors.owner.size, column.size), -np.inf)
     # The rival's alterations are t w: +t where w is positive and -t where it is negative; or, with t < 0, the reverse.
     for up, down in ((vectors.positive, vectors.negative), (vectors.negative, vectors.positive)):
         more = sums[0] + (up @ fits)[:, column] - down @ raised
         less = sums[1] + (down @ fits)[:, column] - up @ lowered
-        after = _look_up(cost, present[column], more) + _look_up(cost, present[column], less)
+        after = _log_choices(cost, present[column], more) + _log_choices(cost, present[column], less)
         gain = np.logaddexp(gain, before - after)
     first = np.flatnonzero(np.diff(column, prepend=-1))
     of_group = np.logaddexp.reduceat(gain, first, axis=1)
@@ -93,12 +96,12 @@ def _by_size(residual: NDArray[np.float64], floor: NDArray[np.float64]) -> tuple
     return np.concatenate(numbers), (signs > 0.0).astype(float), (signs < 0.0).astype(float)
 
 
-def _log_choices(rows: int) -> NDArray[np.float64]:
+def _log_factorials(rows: int) -> NDArray[np.float64]:
     """Logarithms of factorials, 0 to ``rows``."""
     return gammaln(np.arange(rows + 1) + 1.0)
 
 
-def _look_up(
+def _log_choices(
     factorials: NDArray[np.float64], rows: NDArray[np.intp], chosen: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Logarithm of the number of sets of so many rows; beyond half of the rows it falls no more."""
