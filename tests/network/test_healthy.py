@@ -76,6 +76,7 @@ CASES = {
     "rare texts": (words, texts, texts, SGD, {"lr": 0.1}, 1, torch.float32, 40, (0,)),
     # Sizes of changes over many orders of magnitude.
     "heavy tails of Rprop": (cnn, blobs, None, OPTIM.Rprop, {"lr": 1e-2}, 100, torch.float64, 12, (0, 1)),
+    "heavy tails of Rprop in a head": (mlp, blobs, None, OPTIM.Rprop, {"lr": 1e-2}, 100, torch.float32, 12, (0, 1)),
 }
 
 
@@ -191,9 +192,9 @@ def test_wide_layers_are_judged_by_a_sample_of_their_units():
 
 
 def test_rows_times_units_are_not_one_by_one_though_most_of_either_are_lit():
-    assert one_by_one(np.random.default_rng(0).random((73, 20)) < 0.45)
-    block = np.zeros((73, 20), np.bool_)
-    block[:46, :15] = True
+    assert one_by_one(np.random.default_rng(0).random((41, 24)) < 0.48)
+    block = np.zeros((41, 24), np.bool_)
+    block[:28, :17] = True
     assert not one_by_one(block)
 
 
@@ -215,3 +216,13 @@ def test_even_steps_are_not_alterations_and_even_alterations_are_no_steps():
     dead = np.zeros((60, 1))
     dead[altered] = 1.7
     assert not even_steps(dead, np.full(1, 1e-6), altered)[altered].any()
+
+
+def test_sizes_that_lie_dense_are_not_taken_for_even_steps():
+    change = np.random.default_rng(0).uniform(0.0, 1e-3, (2000, 1))
+    altered = np.zeros((2000, 1), np.bool_)
+    altered[::100] = True
+    assert not even_steps(change, np.full(1, 1e-5), altered).any()
+    change[altered] = 0.5
+    change[1:40:2] = 0.5
+    assert even_steps(change, np.full(1, 1e-5), altered)[altered].all()

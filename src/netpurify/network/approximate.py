@@ -41,6 +41,8 @@ def approximate(weights: Weights, spans: Sequence[Span], found: Outcome) -> None
     for group, span in enumerate(spans):
         far += _far_out(weights, group, np.flatnonzero(left[group]), span, found)
     sizes = np.concatenate([np.zeros(0), *(part.sizes for part in far)])
+    if not sizes.size:  # nothing is missing either, which would be infinitely far out
+        return
     edge = evidence.border(sizes[np.isfinite(sizes)])
     out = np.zeros(weights.contaminated.shape, np.bool_)
     values = np.zeros(out.shape, weights.contaminated.dtype)

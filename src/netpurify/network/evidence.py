@@ -22,7 +22,9 @@ _EXCESS = 1.25
 units. Some pairs more than chance makes are no structure: the bias, a line of its own, is often spared."""
 
 _EVEN = 0.03
-"""Changes are of the same size if they differ by no more than this share of it."""
+_NEAR = 32.0
+"""Changes are of the same size if they differ by no more than this share of it; or by no more than rounding, if there
+are few more within so many times that."""
 _SURPLUS = 5
 """Weights that must agree beyond the rank: one does by chance in some of a hundred units, five in none of a billion."""
 _VOUCHING = 0.75
@@ -70,9 +72,16 @@ def even_steps(
     for unit in np.flatnonzero((changed & altered).any(axis=0)):
         place = np.flatnonzero(changed[:, unit] & altered[:, unit])
         ordered = np.sort(sizes[changed[:, unit] & ~altered[:, unit], unit])
-        first, last = (np.searchsorted(ordered, sizes[place, unit] + sign * floor[unit]) for sign in (-1.0, 1.0))
-        found[place, unit] |= last - first >= _SURPLUS
+        close, near = (_company(ordered, sizes[place, unit], reach * floor[unit]) for reach in (1.0, _NEAR))
+        found[place, unit] |= (close >= _SURPLUS) & (
+            4 * close >= near
+        )  # where sizes lie dense, some are close by chance
     return found
+
+
+def _company(ordered: NDArray[np.float64], sizes: NDArray[np.float64], reach: float) -> NDArray[np.int64]:
+    """How many of ``ordered`` lie within reach of each size."""
+    return np.searchsorted(ordered, sizes + reach, side="right") - np.searchsorted(ordered, sizes - reach)
 
 
 def middle(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ _SAMPLE = 512
 """Units that say what is usual in a layer; of more, so many that are evenly spread."""
 _FEWEST = 8
 """Changes without which nothing is usual."""
-_TAIL = 4.0
+_TAIL = 3.2
 """Largest ratio of the ninth decile to the median of what is not far out; 2.4 for normal changes, 3.3 for Laplace."""
 _SPREADS = 5.0
 """Power of the median over the first quartile by which a change must exceed the median: 42 times, for normal ones."""
