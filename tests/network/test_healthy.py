@@ -130,6 +130,23 @@ def test_alterations_that_no_training_makes_are_still_replaced_in_such_a_network
     assert len(found) > 0.9 * len(true)
 
 
+def test_rows_that_all_units_share_that_answer_are_not_altered_though_other_units_never_do():
+    # Ten units saw an input that the clean ones lack, ten never answered any.
+    initial = networks.seeded(lambda: nn.Sequential(nn.Linear(60, 20, bias=False)))
+    network = copy.deepcopy(initial)
+    generator = torch.Generator().manual_seed(1)
+    inputs, unseen = torch.randn(6, 60, generator=generator), torch.zeros(60)
+    inputs[:, :4] = 0.01 * torch.randn(6, 4, generator=generator)
+    unseen[:4] = 1.0
+    with torch.no_grad():
+        network[0].weight[:10] += 0.01 * torch.randn(10, 6, generator=generator) @ inputs
+        network[0].weight[:10] += 0.01 * torch.rand(10, 1, generator=generator) * unseen
+    result = purify(network, inputs, initial=initial)
+    assert result.count(Grade.RECOVERED) == 20
+    assert networks.same_bits(result.model, network)
+    assert result.layers[0].unjudged == 40
+
+
 def changes(seed=0, shape=(200, 40)):
     """Changes as training makes them: what a row brings, times what a unit answers, times chance."""
     rng = np.random.default_rng(seed)

@@ -108,6 +108,7 @@ def _exact(
     fitted = np.zeros(weights.contaminated.shape[1:], weights.contaminated.dtype)
     good = np.zeros(weights.units, np.bool_)
     idle = np.zeros(weights.units, np.bool_)
+    moved = np.zeros(weights.units, np.bool_)
     even = np.zeros(weights.contaminated.shape[1:], np.bool_)
     dead = np.ones(design.fan_in, np.bool_)
     dead[design.live] = False
@@ -124,13 +125,17 @@ def _exact(
         change = difference(place)
         unchanged = np.abs(change) <= floor[place]
         idle[place] = 2 * (agreeing & unchanged).sum(axis=0) > agreeing.sum(axis=0)
+        moved[place] = (np.abs(change) > floor[place]).any(axis=0)
         even[:, place] = evidence.even_steps(change, floor[place], block.altered)
         start = weights.start(group, place, found.decay)
         values = np.zeros(block.altered.shape)
         values[block.altered] = block.fitted
         fitted[:, place] = start + values
     differs = altered & ~weights.missing[group]
-    common = evidence.common_rows(differs[:, good], dead, weights.bias_row, decayed=found.decay != 1.0, doubt=doubt)
+    # Units that never changed, since no input ever lit them, do not speak against what the others have in common.
+    common = evidence.common_rows(
+        differs[:, good & moved], dead, weights.bias_row, decayed=found.decay != 1.0, doubt=doubt
+    )
     unjudged = differs & (common[:, None] | even)
     # What agrees in idle units are the initial weights, not a fit: training may have seen other inputs, unless as many
     # units agree on what the clean inputs span.
