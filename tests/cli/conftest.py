@@ -46,6 +46,21 @@ class Normed(Spare):
     def forward(self, inputs):
         return self.last(super().forward(inputs))
 
+class Gated(nn.Module):
+    # A parameter of its own, an LSTM, a norm with buffers alone, and a buffer that no file holds.
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(60, 40), nn.Linear(40, 5)
+        self.gate, self.cell = nn.Parameter(torch.ones(40)), nn.LSTM(40, 40, batch_first=True)
+        self.norm = nn.BatchNorm1d(40, affine=False)
+        self.register_buffer("scratch", torch.ones(1), persistent=False)
+        self.again = self.first  # a second name for the same layer
+
+    def forward(self, inputs):
+        hidden = self.gate * self.norm(self.first(inputs))
+        return self.last(self.cell(hidden[:, None])[0][:, 0]) * self.scratch
+
 class Printing(nn.Sequential):
     def forward(self, inputs):
         print("running")

@@ -175,7 +175,9 @@ def test_defend_refuses(defended, files, option, said):
 def test_other_commands_read_a_defended_network(run, defended, files, common, inputs):
     defended("--strength", "0.2")
     guarded = files / "out.safetensors"
-    assert run("check", guarded, *common, "--initial-seed", "5").code == 0
+    planned = run("check", guarded, *common, "--initial-seed", "5")
+    assert planned.code == 1, planned.err  # before training there were no guards, and a guard can be tampered with too
+    assert 'or altered: "0.guard", "2.guard"' in planned.out
     done = run("purify", guarded, *common, "--initial-seed", "5", "--policy", "project", "-o",
                files / "again.safetensors", "--proof", files / "proof.safetensors")  # fmt: skip
     assert done.code == 0, done.err

@@ -54,7 +54,7 @@ def test_a_layer_without_initial_weights_that_fit_is_a_finding(run, files, commo
         base = initial(["0.bias"]) if how == "left out" else initial(**{"0.bias": torch.zeros(39)})
     done = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "out.safetensors")
     assert done.code == 1, (done.out, done.err)
-    assert "layers that could not be examined, so that nothing is known of them: 0" in done.out
+    assert 'layers that could not be examined, so that nothing is known of them: "0"' in done.out
     assert "parts not examined" not in done.out
     assert (files / "out.safetensors").exists()
     record = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "o.safetensors",
@@ -74,7 +74,7 @@ def test_a_layer_that_was_not_asked_for_is_no_finding(run, files, common, initia
 
 @pytest.mark.parametrize(("kind", "code", "told"), [
     ("Normed", 0, "parts not examined: 1"),
-    ("Spare", 1, "nothing is known of them: last"),
+    ("Spare", 1, 'nothing is known of them: "last"'),
 ])  # fmt: skip
 def test_kinds_that_are_never_examined_are_no_finding_and_layers_that_no_input_reaches_are(
     run, files, kind, code, told
@@ -92,7 +92,7 @@ def test_a_kind_that_is_never_examined_is_a_finding_if_it_was_asked_for(run, fil
                "--initial-seed", "5", "--layer", "first", "--layer", "norm", "-o",
                files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.out
-    assert "nothing is known of them: norm" in done.out
+    assert 'nothing is known of them: "norm"' in done.out
 
 
 def test_a_parametrised_weight_is_a_finding(run, files):
@@ -100,7 +100,7 @@ def test_a_parametrised_weight_is_a_finding(run, files):
     done = run("purify", files / "weights.safetensors", "--factory", "small_networks:normed_weights", "--data",
                "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.out
-    assert "nothing is known of them: 0.parametrizations.weight" in done.out
+    assert 'nothing is known of them: "0.parametrizations.weight"' in done.out
 
 
 def test_a_layer_that_could_not_be_defended_is_a_finding(run, files):
@@ -108,7 +108,7 @@ def test_a_layer_that_could_not_be_defended_is_a_finding(run, files):
     done = run("purify", files / "weights.safetensors", "--factory", "small_networks:Spare", "--data", "inputs.npy",
                "--policy", "defend", "--strength", "0.1", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.err
-    assert "layers that could not be defended and are as they were: last" in done.out
+    assert 'layers that could not be defended and are as they were: "last"' in done.out
 
 
 def test_check_of_nothing_is_not_well(run, files, common):
@@ -121,9 +121,63 @@ def test_check_of_nothing_is_not_well(run, files, common):
 
 def test_check_names_what_it_cannot_examine(run, common, initial):
     done = run("check", WEIGHTS, *common, "--initial", initial(["0.bias"]))
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     assert "1 of 1 layers can be recovered exactly" in done.out
-    assert "layers that cannot be examined: 0" in done.out
+    assert 'layers that cannot be examined: "0"' in done.out
+
+
+def gated(files, **changed):
+    """The initial weights of a network with parts of kinds that are not examined, and some of them changed."""
+    state = Seeded(find_factory("small_networks:Gated"), 5).build().state_dict()
+    checkpoint.save_weights(state, files / "before.safetensors")
+    state |= {name: torch.as_tensor(value) for name, value in changed.items()}
+    checkpoint.save_weights(state, files / "weights.safetensors")
+    return [files / "weights.safetensors", "--factory", "small_networks:Gated", "--data", "inputs.npy"]
+
+
+CHANGED = {
+    "a parameter of the network itself": ({"gate": torch.full((40,), 2.0)}, "(network)"),
+    "an LSTM": ({"cell.bias_hh_l0": torch.ones(160)}, '"cell"'),
+    "the sign of a zero": ({"norm.running_mean": torch.full((40,), -0.0)}, '"norm"'),
+    "a count alone": ({"norm.num_batches_tracked": 3}, '"norm"'),
+    "two parts": ({"gate": torch.zeros(40), "norm.running_var": torch.zeros(40)}, '(network), "norm"'),
+}
+
+
+@pytest.mark.parametrize(("changed", "names"), CHANGED.values(), ids=CHANGED.keys())
+def test_a_part_that_is_not_examined_and_is_not_as_it_was_is_a_finding(run, files, changed, names):
+    given = [*gated(files, **changed), "--initial", files / "before.safetensors"]
+    done = run("purify", *given, "-o", files / "out.safetensors", "--quiet")
+    assert done.code == 1, done.out
+    told = f"of a kind that is not examined, so that they may have been trained, or altered: {names}"
+    assert told in done.out
+    planned = run("check", *given)
+    assert planned.code == 1, planned.out
+    assert told in planned.out
+
+
+def test_parts_that_are_not_examined_and_have_their_initial_bits_are_no_finding(run, files):
+    given = gated(files)
+    for start in (["--initial", files / "before.safetensors"], ["--initial-seed", "5"]):
+        done = run("purify", *given, *start, "-o", files / "out.safetensors", "--force")
+        assert done.code == 0, done.out
+        assert "parts not examined: 2" in done.out
+        assert run("check", *given, *start).code == 0
+
+
+def test_a_part_without_initial_weights_is_a_finding(run, files):
+    given = gated(files)
+    state = checkpoint.load_weights(files / "before.safetensors")
+    del state["norm.running_var"]
+    checkpoint.save_weights(state, files / "base.safetensors")
+    done = run(
+        "purify", *given, "--initial", files / "base.safetensors", "-o", files / "out.safetensors", "--json", "-"
+    )
+    assert done.code == 1
+    assert "1 module not examined and not known to be right" in json.loads(done.out)["verdict"]
+    (part,) = [part for part in json.loads(done.out)["skipped"] if part["missed"]]
+    assert (part["name"], part["kind"]) == ("norm", "BatchNorm1d")
+    assert part["reason"].startswith("it has no initial norm.running_var, and is of a kind that is not examined")
 
 
 def test_the_library_refuses_what_the_command_line_refuses():

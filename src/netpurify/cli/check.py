@@ -44,6 +44,9 @@ def check(
 
     [bold]netpurify check netpurify-demo/contaminated.safetensors --factory netpurify.experiments.demo:network
     --initial-seed 0 --data netpurify-demo/inputs.npy[/bold]
+
+    Exit code 0: every layer can be examined; 1: some part cannot be, so that nothing will be known of it;
+    2: bad input.
     """
     inputs = Inputs.of(data, size, channels, limit, mean, std)
     check_initial(initial, initial_seed)
@@ -65,19 +68,18 @@ def check(
             if not quiet:
                 show_plan(plan)
             show_line(_verdict(plan))
-    raise typer.Exit(0 if plan.layers else 1)
+    raise typer.Exit(1 if not plan.layers or any(part.missed for part in plan.skipped) else 0)
 
 
 def _verdict(plan: Plan) -> str:
-    from netpurify.cli.tables import missed
+    from netpurify.cli.tables import missed_parts
 
     if not plan.layers:
         return "no layer can be examined: purify would refuse this network, and nothing is known of its weights"
     good, total = len(plan.repairable), len(plan.layers)
     cost = f"about {plan.seconds:.1f} s, {plan.bytes / 1e6:.0f} MB of working memory"
-    unknown = missed(plan.skipped)
-    more = f"; layers that cannot be examined: {unknown}" if unknown else ""
-    return f"{good} of {total} layers can be recovered exactly; {cost}{more}"
+    told = f"{good} of {total} layers can be recovered exactly; {cost}"
+    return "; ".join([told, *missed_parts(plan.skipped, "layers that cannot be examined")])
 
 
 def _record(plan: Plan) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def parse_strength(text: str) -> float | Literal["auto"]:
 
 def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
     """What it costs and what was forgotten; on standard error where a record goes to standard output."""
-    from netpurify.cli.tables import missed, show_fits
+    from netpurify.cli.tables import missed_parts, show_fits
     from netpurify.report.defence_summary import DefenceSummary
 
     summary = DefenceSummary.of(result)
@@ -123,9 +123,8 @@ def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
         show_fits(result)
     for text in [summary.headline] if quiet else [*said, summary.headline]:
         show_line(text)
-    undefended = missed(result.skipped)
-    if undefended:
-        show_line(f"layers that could not be defended and are as they were: {undefended}")
+    for text in missed_parts(result.skipped, "layers that could not be defended and are as they were"):
+        show_line(text)
 
 
 def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None], outputs: Outputs) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from netpurify.cli.tables import missed
+from netpurify.cli.tables import missed_parts
 from netpurify.network import Grade, Guard, Purification
 
 
@@ -16,8 +16,8 @@ class Findings:
     Attributes:
         altered: Weights that were called altered and replaced.
         doubtful: Units without enough evidence (left alone, approximate, or without a certificate), weights that were
-            not judged or are NaN or infinite in the purified network, and layers that should have been examined and
-            could not be.
+            not judged or are NaN or infinite in the purified network, layers that should have been examined and could
+            not be, and parts of other kinds that differ from their initial weights.
         agreement: How the outputs on clean inputs changed.
         verdict: All of it in one line.
     """
@@ -58,10 +58,7 @@ class Findings:
         unknown = sum(part.missed for part in result.skipped)
         where = " in the layers that were examined" if unknown else ""
         parts = parts or [f"no altered weight found{where}; every bit is as it was"]
-        if unknown:
-            parts.append(
-                f"layers that could not be examined, so that nothing is known of them: {missed(result.skipped)}"
-            )
+        parts += missed_parts(result.skipped, "layers that could not be examined, so that nothing is known of them")
         others = len(result.skipped) - unknown
         parts += [f"parts not examined: {others}"] if others else []
         doubtful = left + rough + uncertain + unjudged + broken + unknown

@@ -84,11 +84,21 @@ def show_recheck(found: Recheck) -> None:
     show_table("", columns, rows, numbers=(1, 2, 3, 4, 5, 6))
 
 
-def missed(skipped: tuple[Skipped, ...]) -> str:
-    """Layers that should have been examined and were not, by their names; empty if there are none."""
-    found = [named(part.name) for part in skipped if part.missed]
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return ", ".join(found[:_SHOWN]) + more
+def missed_parts(skipped: tuple[Skipped, ...], words: str) -> list[str]:
+    """Parts that nobody knows to be right, by their names: layers after ``words``, and parts of other kinds."""
+    layers = [part.name for part in skipped if part.missed and not part.changed]
+    others = [part.name for part in skipped if part.changed]
+    kinds = (
+        "parts that differ from their initial weights, or have none, and are of a kind that is not examined, so that "
+        "they may have been trained, or altered"
+    )
+    return [f"{text}: {_quoted(names)}" for text, names in ((words, layers), (kinds, others)) if names]
+
+
+def _quoted(names: list[str]) -> str:
+    """Names in quotes, since a layer may well be called 0."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(f'"{name}"' if name else named(name) for name in names[:_SHOWN]) + more
 
 
 def named(layer: str) -> str:

@@ -16,6 +16,7 @@ from netpurify.network.reference import (
     Initial,
     Skipped,
     duplicate,
+    mark_changed,
     reference_matrix,
     resolve,
     sort_layers,
@@ -63,6 +64,8 @@ def check(
     copy = duplicate(model)
     reference = None if initial is None else resolve(initial)
     known, skipped = sort_layers(copy, reference, None if layers is None else list(layers), ties(model))
+    if reference is not None and layers is None:
+        skipped = mark_changed(copy, known, skipped, reference)
     frozen = {}
     for layer in known:
         start = reference_matrix(layer, reference)

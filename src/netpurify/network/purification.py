@@ -25,6 +25,7 @@ from netpurify.network.reference import (
     Skipped,
     differs,
     duplicate,
+    mark_changed,
     reference_matrix,
     require_layers,
     resolve,
@@ -127,6 +128,8 @@ def repair(
     chosen = None if layers is None else list(layers)
     known, skipped = sort_layers(copy, reference, chosen, ties(model))
     require_layers(known, skipped, "purification")
+    if policy == "recover" and chosen is None and reference is not None:
+        skipped = mark_changed(copy, known, skipped, reference)
     contaminated = {name: value.clone() for name, value in resolve(copy).items()}
     digest = digest_of_data(data)
     runner = Runner(copy, data, forward=forward, batch=batch)

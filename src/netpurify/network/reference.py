@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from netpurify import checkpoint
+from netpurify.checkpoint.tensors import raw_bytes, unusual
 from netpurify.errors import InputError
 from netpurify.network.layers import Layer, is_examined, refusal, to_matrix
 
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+_UNEXAMINED = "and is of a kind that is not examined: it may have been trained, or altered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,20 @@ class Skipped:
         name: Its name in the network.
         kind: Name of its class.
         reason: Why.
-        missed: Whether it should have been examined: a Linear or Conv layer, or one that was asked for by name. Nothing
-            is known of its weights, so that a network with such a layer must not be called well.
+        missed: Whether a network with it must not be called well, since nobody knows if its weights are right: a Linear
+            or Conv layer that could not be examined, a part that was asked for by name, or a part of any other kind
+            with a tensor that is not the initial one.
     """
 
     name: str
     kind: str
     reason: str
     missed: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is missed because it is of a kind that is not examined and not as it was before training."""
+        return self.reason.endswith(_UNEXAMINED)
 
 
 def resolve(initial: Initial) -> dict[str, Tensor]:
@@ -118,6 +126,27 @@ def sort_layers(
     return found, skipped
 
 
+def mark_changed(
+    model: nn.Module, layers: Sequence[Layer], skipped: Sequence[Skipped], initial: Mapping[str, Tensor]
+) -> list[Skipped]:
+    """``skipped``, where every part that is not as it was before training counts as missed.
+
+    A part of which each tensor has its initial bits is known to be right. Parts that have buffers alone, and tensors of
+    a layer beside its weight and bias, are added if they differ.
+    """
+    examined = {tensor for layer in layers for tensor in layer.tensors}
+    parts = {part.name: part for part in skipped}
+    for name, module in model.named_modules():
+        if name in parts and parts[name].missed:
+            continue
+        others = ((key, value) for key, value in _own(module, name) if key not in examined)
+        key = next((key for key, value in others if not _same(value, initial.get(key))), None)
+        if key is not None:
+            reason = "it differs from its initial weights" if key in initial else f"it has no initial {key}"
+            parts[name] = Skipped(name, type(module).__name__, f"{reason}, {_UNEXAMINED}", missed=True)
+    return list(parts.values())
+
+
 def unreached(layer: Layer) -> Skipped:
     """A layer that no clean input reaches."""
     return Skipped(layer.name, layer.kind, "the clean inputs never reach it", missed=True)
@@ -144,17 +173,24 @@ def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tens
 
 def differs(module: nn.Module, name: str, initial: Mapping[str, Tensor] | None) -> bool:
     """Whether a module's own tensors are others than the initial ones, so that nobody knows if they are right."""
-    own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+    return any(initial is None or not _same(value, initial.get(key)) for key, value in _own(module, name))
+
+
+def _own(module: nn.Module, name: str) -> Iterator[tuple[str, Tensor]]:
+    """A module's own tensors by their names in a state dict; other buffers come from the code, not from training."""
     prefix = f"{name}." if name else ""
-    for key, value in own:
-        given = None if initial is None else initial.get(prefix + key)
-        if _empty(value):
-            return True
-        if not value.is_floating_point():
-            continue
-        if given is None or not given.is_floating_point() or not torch.equal(given.to(value), value):
-            return True
-    return False
+    for key, value in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
+        if key not in module._non_persistent_buffers_set:
+            yield prefix + key, value
+
+
+def _same(value: Tensor, given: Tensor | None) -> bool:
+    """Whether a tensor has the bits of the initial one, which may have been kept in another floating dtype."""
+    if given is None or _empty(value) or unusual(value) or unusual(given) or value.shape != given.shape:
+        return False
+    if value.dtype != given.dtype and not (value.is_floating_point() and given.is_floating_point()):
+        return False
+    return bool((raw_bytes(value) == raw_bytes(given.to(value.dtype))).all())
 
 
 def duplicate(model: nn.Module) -> nn.Module:

@@ -32,6 +32,7 @@ class Summary:
         suspicious: Weights that stand far out of a fit that is not exact and were left as they are.
         error: Median scale of the error in approximate units; NaN if there are none.
         skipped: Modules that were not examined.
+        missed: Those among them that nobody knows to be right.
     """
 
     policy: str
@@ -47,6 +48,7 @@ class Summary:
     suspicious: int
     error: float
     skipped: int
+    missed: int
 
     @classmethod
     def of(cls, result: Purification) -> "Summary":
@@ -70,6 +72,7 @@ class Summary:
             suspicious=len(result.suspicious),
             error=float(np.median(scales)) if scales.size else float("nan"),
             skipped=len(result.skipped),
+            missed=sum(part.missed for part in result.skipped),
         )
 
     @property
@@ -82,7 +85,10 @@ class Summary:
         """The verdict in one sentence."""
         if not sum(self.units.values()):
             return "No layer was examined"
-        return "; ".join(self._projected() if self.policy == "project" else self._recovered())
+        parts = self._projected() if self.policy == "project" else self._recovered()
+        if self.missed:
+            parts.append(f"{plural(self.missed, 'module')} not examined and not known to be right")
+        return "; ".join(parts)
 
     @property
     def statements(self) -> list[tuple[Grade | None, str]]:
