@@ -16,8 +16,10 @@ demo: setup
 test: lint
 	$(PYTEST)
 
-# For the work in between: all but the tests that are marked as slow.
-test-fast: lint
+# For the work in between: all but the types and the tests that are marked as slow.
+test-fast: setup
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
 	$(PYTEST) -m 'not slow'
 
 # Everything, with downloads; a skipped test is a failure.

@@ -96,6 +96,7 @@ def test_nothing_to_do_needs_no_cluster():
     assert list(engine.run(square, [], engine="dask://127.0.0.1:1")) == []
 
 
+@pytest.mark.slow
 def test_an_unreachable_scheduler_is_an_error_with_a_remedy(monkeypatch):
     monkeypatch.setattr(clusters, "PATIENCE", 0.5)
     with pytest.raises(EngineError, match=r"tcp://127.0.0.1:1;.*dask scheduler"):

@@ -21,6 +21,7 @@ def examples():
     return found
 
 
+@pytest.mark.slow
 def test_example_recovers_everything(capsys):
     example, *_ = examples()
     exec(compile(example, str(README), "exec"), {})
@@ -30,6 +31,7 @@ def test_example_recovers_everything(capsys):
     assert second == "1000 of 1000 columns recovered, with proof"
 
 
+@pytest.mark.slow
 def test_own_network_is_recovered_and_defended(capsys, tmp_path, monkeypatch, once):
     story = once("recovery of the demo", demo.recovery)
     folder = tmp_path / "netpurify-demo"

@@ -157,6 +157,7 @@ PICKLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "message"), PICKLES.values(), ids=PICKLES.keys())
 def test_forged_pickles_are_refused(tmp_path, content, message):
     with pytest.raises(CheckpointError, match=message):

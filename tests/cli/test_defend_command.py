@@ -112,6 +112,7 @@ def test_without_guards_the_names_stay(defended, files):
     assert not torch.equal(before["0.weight"], after["0.weight"])
 
 
+@pytest.mark.slow
 def test_page_and_record_are_asked_by_name(defended, files):
     done = defended("--report", files / "page.html", "--json", "-")
     record = json.loads(done.out)

@@ -50,6 +50,7 @@ def evil(files, monkeypatch):
     sys.modules.pop("evil_networks", None)
 
 
+@pytest.mark.slow
 def test_every_character_that_is_not_printable_becomes_an_escape():
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     shown = visible(everything)
@@ -85,6 +86,7 @@ def test_every_way_to_the_screen(capsys, monkeypatch, colour):
     assert not [line for line in text.splitlines() if line.startswith("sound")]
 
 
+@pytest.mark.slow
 def test_commands_show_names_of_tensors_escaped(run, evil):
     common = ["--factory", "evil_networks:build", "--data", "inputs.npy", "--initial", evil / "initial.safetensors"]
     out, proof = evil / "out\x1b[2J.safetensors", evil / "proof\x9b.safetensors"

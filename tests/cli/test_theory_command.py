@@ -9,6 +9,7 @@ import pytest
 SMALL = ["theory", "--n", "3", "--m", "2", "--k", "40", "--p", "60", "--eps", "0.1"]
 
 
+@pytest.mark.slow
 def test_table_has_every_part_and_one_verdict_per_row(run):
     done = run(*SMALL, "--regime", "sequential")
     assert done.code == 0, done.err
@@ -45,6 +46,7 @@ def test_json_is_the_same_for_the_same_seed_and_another_for_another(run):
     assert {"part", "quantity", "relation", "bound", "measured", "verdict", "note"} == set(first["rows"][0])
 
 
+@pytest.mark.slow
 def test_given_inputs_are_used(run, tmp_path):
     path = tmp_path / "inputs.npy"
     np.save(path, np.random.default_rng(0).standard_normal((4, 80)))
@@ -95,6 +97,7 @@ def test_an_empty_file_is_bad_input(run, tmp_path):
     assert "--inputs must be a .npy file" in done.err
 
 
+@pytest.mark.slow
 def test_json_has_no_words_that_json_does_not_know(run, tmp_path):
     path = tmp_path / "inputs.npy"
     np.save(path, 0.01 * np.random.default_rng(0).standard_normal((3, 80)))

@@ -137,6 +137,7 @@ def test_halves_are_rounded_up(count, ratio, poisoned):
     assert len(dirty.indices) == poisoned
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), low=st.floats(0, 1), high=st.floats(0, 1))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_the_draw_repeats_and_a_larger_ratio_only_adds(seed, low, high):

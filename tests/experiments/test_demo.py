@@ -37,6 +37,7 @@ def test_healthy_network_comes_back_bit_for_bit(story):
     assert demo.healthy(story.trained, story.inputs, story.initial)
 
 
+@pytest.mark.slow
 def test_backdoor_goes_and_accuracy_stays():
     before, after = demo.backdoor().rates
     assert before.asr > 0.95

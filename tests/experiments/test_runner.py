@@ -49,6 +49,7 @@ def dask(tmp_path_factory) -> Iterator[tuple[str, list[subprocess.Popen]]]:
         yield address.replace("tcp://", "dask://"), workers
 
 
+@pytest.mark.slow
 def test_table_has_every_trial_in_order_and_reads_back(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", engine="inline")
     rows = read(path)
@@ -182,6 +183,7 @@ def test_an_interrupt_keeps_what_is_finished_and_the_old_table(tmp_path):
     assert plan(STEADY, folder=tmp_path, mode="quick").done == 6
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", engine="inline")
     first = path.read_bytes()
@@ -192,6 +194,7 @@ def test_what_is_done_is_not_done_again(tmp_path):
     assert [(progress.done, progress.remaining) for progress in seen] == [(8, 0.0)]
 
 
+@pytest.mark.slow
 def test_more_trials_add_and_fewer_leave_out(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", trials=2, engine="inline")
     two = path.read_bytes()
@@ -201,6 +204,7 @@ def test_more_trials_add_and_fewer_leave_out(tmp_path):
     assert path.read_bytes() == two
 
 
+@pytest.mark.slow
 def test_another_revision_is_run_anew(tmp_path):
     run(STEADY, folder=tmp_path, mode="quick", trials=1, engine="inline")
     newer = replace(STEADY, revision=2)

@@ -27,6 +27,7 @@ def round_trip(tmp_path, values):
     return [row["value"] for row in read(tmp_path / "some.csv")]
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # a busy disk takes its time to confirm a write
 @given(st.lists(SCALARS))
 def test_every_scalar_reads_back_as_itself(tmp_path_factory, values):

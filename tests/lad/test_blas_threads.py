@@ -70,6 +70,7 @@ def test_nested_and_failing_contexts_leave_what_they_found(threads):
     assert threads() == {2}
 
 
+@pytest.mark.slow
 def test_generator_that_is_dropped_lifts_its_limit(threads):
     def hold():
         with one_thread():

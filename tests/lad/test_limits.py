@@ -93,6 +93,7 @@ def test_units_are_recovered_as_often_as_predicted(k, r, probability):
     assert abs(right.mean() - probability) < 3.3 * np.sqrt(probability * (1 - probability) / right.size)
 
 
+@pytest.mark.slow
 def test_layers_are_recovered_as_often_as_predicted():
     rng = np.random.default_rng(501)
     share = largest_share(50, 12, units=100, probability=0.5)
@@ -100,6 +101,7 @@ def test_layers_are_recovered_as_often_as_predicted():
     assert abs(np.mean(whole) - 0.5) < 3.3 * np.sqrt(0.25 / 150)
 
 
+@pytest.mark.slow
 def test_alterations_of_one_sign_make_units_fail_together():
     rng = np.random.default_rng(502)
     share = largest_share(50, 6, units=100, probability=0.5)

@@ -95,6 +95,7 @@ def test_bits_do_not_depend_on_the_order_of_columns(mixed):
     assert np.array_equal(whole.status[order], shuffled.status)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 64, 150])
 def test_bits_do_not_depend_on_blocks(mixed, size):
     A, B = mixed

@@ -66,6 +66,7 @@ def test_healthy_network_is_left_alone_and_exponent_flips_are_undone_in_every_la
         assert abs(now - true.reshape(-1)[index]) < 3.0 * true.std()
 
 
+@pytest.mark.slow
 def test_head_over_a_frozen_backbone_is_exact():
     initial = networks.seeded(resnet).eval()
     network = copy.deepcopy(initial)

@@ -68,6 +68,7 @@ def test_intervals_of_lemma_1_hold_the_truth(seed):
     assert found.sigma2_signs == pytest.approx((A**2).mean(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_proven_bounds_are_neither_loose_nor_wrong_on_a_gaussian_design():
     A = np.random.default_rng(0).standard_normal((100, 25))
     found = constants(A, generator=generator())

@@ -10,6 +10,8 @@ from netpurify import report
 from netpurify.errors import InputError
 from netpurify.experiments.figure import Finding, Verdict
 
+pytestmark = pytest.mark.slow  # every test draws pages
+
 ABOUT = {"Version": "0.1.0", "Command": "netpurify reproduce --mode full", "Machine": "2 cores", "Minutes": "212"}
 HOSTILE = "<script>alert('1')</script> \"&amp;\" | `x` *y* $z$"
 
@@ -92,6 +94,7 @@ def test_figure_without_a_successful_trial_says_so():
     assert "![" not in report.markdown([refuse, empty], about={}, images=str)
 
 
+@pytest.mark.slow
 def test_hostile_texts_stay_texts():
     finding = Finding(HOSTILE, HOSTILE, Verdict.FAILS, HOSTILE)
     rows = table(failed=1, reason=HOSTILE)
@@ -134,6 +137,7 @@ def test_markdown_shows_every_figure_and_failure(results):
     assert "| DivergenceError: take a smaller gamma | 2 | width 256, regime joint, trial 0; " in text
 
 
+@pytest.mark.slow
 def test_picture_is_the_drawing_of_the_page(results, text):
     assert all(report.picture(one) in text for one in results)
 

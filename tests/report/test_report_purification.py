@@ -18,6 +18,8 @@ from netpurify.report.mosaic import mosaic
 from netpurify.report.purification import MOST_PICTURED
 from netpurify.report.sections import MOST_UNITS, MOST_WEIGHTS
 
+pytestmark = pytest.mark.slow  # every test draws pages
+
 MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected)
 
 
@@ -102,6 +104,7 @@ def test_grades_stand_beside_their_own_counts():
     assert "can be checked again by anyone" in report.purification.page(made.recovered())
 
 
+@pytest.mark.slow
 def test_projecting_is_not_called_recovering():
     body = body_of(report.purification.page(made.projected()))
     assert "All 12 units took the fitted value in every weight" in body
