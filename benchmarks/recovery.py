@@ -29,7 +29,7 @@ SHARES = (0.05, 0.1, 0.2, 0.3)
 EXACT = 1e-5
 COLUMNS = (
     "network", "altered", "share", "precision", "recall", "units exact", "approximate", "left alone", "unjudged",
-    "largest error", "seconds",
+    "suspicious", "largest error", "seconds",
 )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def rows(case: Case, shares: tuple[float, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def judge(result: Purification, true: nn.Module, altered: dict[str, Tensor], seconds: float) -> tuple[str, ...]:
-    """Precision, recall, units by grade, weights left unjudged, largest error of a recovered weight, seconds."""
+    """The cells of a row from precision on."""
     table = result.altered
     named = {(table.names[tensor], int(index)) for tensor, index in zip(table.tensor, table.index, strict=True)}
     state = true.state_dict()
@@ -169,6 +169,7 @@ def judge(result: Purification, true: nn.Module, altered: dict[str, Tensor], sec
         str(result.count(Grade.APPROXIMATE)),
         str(result.count(Grade.LEFT_ALONE)),
         str(sum(layer.unjudged for layer in result.layers)),
+        str(len(result.suspicious)),
         f"{worst:.1e}",
         f"{seconds:.1f}",
     )
