@@ -74,6 +74,16 @@ class Stumbling(nn.Sequential):
     def forward(self, inputs):
         raise KeyError("no such key")
 
+class Closing(nn.Sequential):
+    def forward(self, inputs):
+        raise GeneratorExit("closed")
+
+def closing():
+    return Closing(*build())
+
+def closed():
+    raise GeneratorExit("closed")
+
 class Mixed(nn.Sequential):
     # Takes weights of any dtype, layer by layer.
 

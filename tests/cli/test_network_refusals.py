@@ -97,6 +97,8 @@ PURIFY = [
     ([WEIGHTS, *GOOD, "--engine", "abacus"], "engine must be"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:ending"], "it raised SystemExit: 0"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:stumbling"], "it raised KeyError: 'no such key'"),
+    ([WEIGHTS, *GOOD, "--factory", "small_networks:closing"], "it raised GeneratorExit: closed"),
+    ([WEIGHTS, *GOOD, "--factory", "small_networks:closed"], "must build the network; it raised GeneratorExit: closed"),
     *(
         (["{}/" + kind + ".safetensors", *GOOD], f"0.weight of torch.{kind}")
         for kind in ("int64", "int8", "bool", "uint16", "complex64")
@@ -236,11 +238,19 @@ def test_diff_refuses_what_is_no_file_of_weights(run, spoilt):
         assert path in done.message
 
 
-def test_own_faults_end_with_code_3(run, files, monkeypatch):
+@pytest.mark.parametrize("problem", [ZeroDivisionError, EOFError, GeneratorExit])
+def test_own_faults_end_with_code_3(run, files, monkeypatch, problem):
     def broken(*_, **__):
-        raise ZeroDivisionError
+        raise problem
 
     monkeypatch.setattr("netpurify.network.purify", broken)
     done = run("purify", WEIGHTS, *GOOD, "-o", files / "out.safetensors")
     assert done.code == 3
     assert "this is a fault of netpurify" in done.message
+    assert problem.__name__ in done.err
+
+
+def test_an_interrupt_within_a_command_ends_with_code_130(run, files, monkeypatch):
+    monkeypatch.setattr("netpurify.network.purify", lambda *_, **__: throw(KeyboardInterrupt()))
+    assert run("purify", WEIGHTS, *GOOD, "-o", files / "out.safetensors").code == 130
+    assert not (files / "out.safetensors").exists()

@@ -52,21 +52,28 @@ def run() -> int:
     except NetpurifyError as error:
         complain(str(error))
         return 1 if isinstance(error, DisagreementError) else 2
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return INTERRUPTED
+    except typer.Abort as error:
+        # The parser makes one of an EOFError too, such as that of a file which is cut short; no command asks questions.
+        return _fault() if isinstance(error.__cause__, EOFError) else INTERRUPTED
     except MemoryError as error:
         return _short_of_memory(error)
     except ImportError as error:
         complain_at_length(traceback.format_exc())
         complain(f"netpurify is not installed whole ({error}); install it again with all that it needs")
         return BROKEN
-    except Exception as error:
+    except BaseException as error:
         if isinstance(error, RuntimeError) and "can't allocate memory" in str(error):  # as torch says it
             return _short_of_memory(error)
-        complain_at_length(traceback.format_exc())
-        complain("this is a fault of netpurify, not of your input; please report it with the lines above")
-        return BROKEN
+        return _fault()
     return code if isinstance(code, int) else 0
+
+
+def _fault() -> int:
+    complain_at_length(traceback.format_exc())
+    complain("this is a fault of netpurify, not of your input; please report it with the lines above")
+    return BROKEN
 
 
 def _short_of_memory(error: Exception) -> int:

@@ -99,9 +99,9 @@ def _user_code(trouble: str) -> Iterator[None]:
     try:
         with prints_aside():
             yield
-    except InputError:
+    except (InputError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # SystemExit: a script that ends itself must not end us with its code
+    except BaseException as error:  # a script that ends itself (SystemExit) must not end us with its code
         raise InputError(f"{trouble}; it raised {type(error).__name__}: {error}") from error
 
 

@@ -178,9 +178,9 @@ class Runner:
             if self._forward is not None:
                 return self._forward(self._model, moved)
             return self._model(**moved) if isinstance(moved, Mapping) else self._model(moved)
-        except InputError:
+        except (InputError, KeyboardInterrupt, _Done):
             raise
-        except (Exception, SystemExit) as error:  # SystemExit: a network that ends itself must not end the caller
+        except BaseException as error:  # a network that ends itself (SystemExit, GeneratorExit) must not end the caller
             shapes = [list(value.shape) for value in _tensors(moved)]
             raise InputError(
                 f"the model must accept the clean inputs; called with {shapes or type(moved).__name__} it raised "
