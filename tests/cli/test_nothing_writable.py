@@ -1,5 +1,6 @@
 """Where no home, no cache and no configuration can be written, commands work and nobody complains."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -26,6 +27,35 @@ def test_purify_with_a_report_needs_no_home(files):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "")
     assert sorted(path.name for path in files.iterdir()) == ["out.safetensors", "page.html"]
+
+
+@pytest.mark.slow
+def test_purify_with_a_report_needs_no_folder_but_that_of_its_outputs(files):
+    nowhere = f"{os.devnull}/none"
+    done = start(
+        f"import tempfile; tempfile._candidate_tempdir_list = lambda: [{nowhere!r}]\n"
+        "from netpurify.cli import main; main()", "purify", "contaminated.safetensors", "--factory",
+        "small_networks:build", "--data", "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors",
+        "--report", files / "page.html", "--quiet", HOME=nowhere, XDG_CACHE_HOME=nowhere,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    assert sorted(path.name for path in files.iterdir()) == ["out.safetensors", "page.html"]
+    assert "<svg" in (files / "page.html").read_text()
+
+
+def test_a_report_without_any_folder_is_refused_before_the_work(run, files, common, monkeypatch):
+    def refuse(*_, **__):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr("netpurify.cli.outputs.gettempdir", refuse)
+    monkeypatch.setattr("netpurify.cli.outputs.mkdtemp", refuse)
+    monkeypatch.setattr("netpurify.network.purify", lambda *_, **__: pytest.fail("it began to work"))
+    monkeypatch.delenv("MPLCONFIGDIR", raising=False)
+    done = run("purify", "contaminated.safetensors", *common, "--initial-seed", "5", "-o", files / "out.safetensors",
+               "--report", files / "page.html")  # fmt: skip
+    assert done.code == 2, done.err
+    assert "need a temporary folder; none can be made" in done.message
+    assert not list(files.iterdir())
 
 
 def test_libraries_that_manage_without_a_folder_are_not_heard_and_others_are():

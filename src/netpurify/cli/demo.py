@@ -11,7 +11,7 @@ import typer
 import netpurify
 from netpurify.atomic import write_atomically
 from netpurify.cli.compiling import compiling
-from netpurify.cli.outputs import all_or_none, check_outputs, write_text
+from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs, write_text
 from netpurify.cli.screen import note, show_line, show_table
 from netpurify.errors import InputError
 
@@ -37,6 +37,7 @@ def demo(
     """
     _make(folder)
     check_outputs([folder / name for name in _FILES], inputs=[])
+    check_drawing(folder / "report.html")
 
     from netpurify.cli.tables import show_layers
     from netpurify.experiments import demo as stories

@@ -1,12 +1,14 @@
 """What commands write: refused before the long work rather than after it, and there whole or not at all."""
 
+import atexit
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir, mkdtemp
 from typing import Any
 
 from netpurify.atomic import check_target, write_atomically, write_together
@@ -44,6 +46,35 @@ def check_new(path: Path | None, *, force: bool) -> None:
         raise InputError(f"{path} will be written as safetensors; give it a name that ends in .safetensors")
     if path.exists() and not force:
         raise InputError(f"{path} is there already; name another file, or give --force to replace it")
+
+
+def check_drawing(page: Path | None) -> None:
+    """Give matplotlib a folder for its cache beside the page if there is no other, since it does not draw without one.
+
+    It takes its own folder, or else makes a temporary one; so only where no temporary folder can be made is there
+    something to do. The folder beside the page is private, and gone when the process ends.
+
+    Raises:
+        InputError: No folder can be made there.
+    """
+    if page is None:
+        return
+    try:
+        gettempdir()
+    except FileNotFoundError:
+        given = os.environ.get("MPLCONFIGDIR")
+        if given and Path(given).is_dir() and os.access(given, os.W_OK):
+            return
+        beside = Path(os.path.realpath(page)).parent
+        try:
+            folder = mkdtemp(prefix=".matplotlib-", dir=beside)
+        except OSError as problem:
+            raise InputError(
+                f"the drawings of {page} need a temporary folder; none can be made ({problem.strerror}); set TMPDIR or "
+                "MPLCONFIGDIR to a folder that can be written"
+            ) from problem
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["MPLCONFIGDIR"] = folder
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import netpurify
 from netpurify.cli import defend, options
 from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory, prints_aside
-from netpurify.cli.outputs import SCREEN, all_or_none, check_new, check_outputs, write_json, write_text
+from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_new, check_outputs, write_json, write_text
 from netpurify.cli.policies import refuse_others
 from netpurify.cli.screen import note, show_line
 from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
@@ -99,6 +99,7 @@ def purify(
     check_outputs([out, proof, page, record, sarif], inputs=[weights, initial, data])
     for path in (out, proof):
         check_new(path, force=force)
+    check_drawing(page)
     build = find_factory(factory, factory_args)
     start = choose_initial(initial, initial_seed, build, weights=weights)
     model, inputs = read_network(weights, build), clean.read()

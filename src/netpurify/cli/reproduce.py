@@ -13,7 +13,7 @@ import typer
 
 import netpurify
 from netpurify.cli import options
-from netpurify.cli.outputs import all_or_none, check_outputs
+from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
 from netpurify.cli.screen import Bar, complain, note, show_line, show_table
 from netpurify.clusters import check_engine
 from netpurify.errors import DataError, InputError
@@ -70,6 +70,7 @@ def reproduce(
         _need_data(chosen.values(), mode)
         _make_folders(path for path in (page, markdown) if path is not None)
         check_outputs([page, markdown], inputs=[])
+        check_drawing(page or markdown)
         paths = {}
         try:
             for name, experiment in chosen.items():
