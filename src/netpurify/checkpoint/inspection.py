@@ -1,8 +1,9 @@
 """What a pickle of ``torch.save`` says: plain values, and tensors that have no memory yet.
 
 The names that ``torch.save`` writes for weights are known here and answered with values of our own; any other name is
-a function that the file wants Python to call, and is refused. Every tensor's shape and stride is held against its
-storage. A tensor stands in its place from the start, empty, and is given its memory once the whole file was examined.
+refused: a function that the file wants Python to call, or a value that is not read. Every tensor's shape and stride is
+held against its storage. A tensor stands in its place from the start, empty, and is given its memory once the whole
+file was examined.
 """
 
 import math
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from netpurify.checkpoint.mapping import is_addressable
-from netpurify.checkpoint.pickles import MOST_STEPS, Call, Machine, set_item
+from netpurify.checkpoint.pickles import MOST_STEPS, Call, Machine, UnsupportedError, set_item
 
 STORAGES: dict[str, torch.dtype] = {
     "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16,
@@ -30,8 +31,16 @@ _UNUSUAL = {
     "_rebuild_meta_tensor_no_storage": "meta",
 }  # fmt: skip
 _DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
+_SCHEMES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.qscheme)}
+_UNREAD = {
+    ("builtins", "set"): "a set", ("builtins", "frozenset"): "a frozenset", ("builtins", "bytearray"): "a bytearray",
+    ("builtins", "complex"): "a complex number", ("builtins", "range"): "a range", ("builtins", "slice"): "a slice",
+    ("torch._tensor", "_rebuild_from_type_v2"): "a tensor of another class, such as torch.nn.Buffer",
+}  # fmt: skip
+"""What a sound file may hold and is not read, by the function that would make it."""
 _BITS = {"conj": torch._C._set_conj, "neg": torch._C._set_neg}
 """What torch notes beside a tensor whose numbers are to be conjugated or negated when they are read."""
+_NEGATED = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128)
 _MOST_TENSORS = 1 << 18
 _CONTAINERS = 8
 """Tuples and dictionaries of a tensor: its storage, shape, stride, hooks and arguments, and of its place in a list."""
@@ -113,6 +122,7 @@ def inspect(content: memoryview, at: int = 0) -> Inspection:
 
     Raises:
         ForeignCodeError: It names a function that weights have no use for.
+        UnsupportedError: It holds what is not read, though a sound file may hold it.
         Exception: Whatever a damaged pickle may lead to.
     """
     found = Inspection()
@@ -136,6 +146,8 @@ class _Vocabulary:
             return torch.uint8
         if module == "torch" and name in _DTYPES:
             return _DTYPES[name]
+        if module == "torch" and name in _SCHEMES:
+            return _SCHEMES[name]
         actions: dict[tuple[str, str], Callable[..., Any]] = {
             ("collections", "OrderedDict"): self._record,
             ("collections", "Counter"): self._record,
@@ -151,6 +163,9 @@ class _Vocabulary:
         action = actions.get((module, name))
         if action is None and module == "torch._utils" and name in _UNUSUAL:
             action = partial(self._unusual, _UNUSUAL[name])
+        unread = _UNREAD.get(("builtins" if module == "__builtin__" else module, name))  # Python 2's name for it
+        if unread:
+            raise UnsupportedError(unread)
         if action is None:
             raise ForeignCodeError(f"{module}.{name}")
         makes_tensor = module == "torch._utils" and action is not _parameter
@@ -211,6 +226,8 @@ class _Vocabulary:
             return self._unusual("quantised")
         if "conj" in bits and not dtype.is_complex:
             raise UnpicklingError("numbers that are not complex are to be conjugated")
+        if "neg" in bits and dtype not in _NEGATED:
+            raise UnpicklingError(f"numbers of {dtype} are to be negated, which torch does not note for them")
         room = storage.size // dtype.itemsize
         items = math.prod(size)
         end = (
@@ -232,7 +249,7 @@ class _Vocabulary:
 
     def _keep(self, claim: Claim) -> Tensor:
         if len(self.found.claims) >= _MOST_TENSORS:
-            raise UnpicklingError(f"it holds more than {_MOST_TENSORS} tensors")
+            raise UnsupportedError(f"more than {_MOST_TENSORS} tensors")
         self.found.claims.append(claim)
         return claim.tensor
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 MOST_STEPS = 8_000_000
 """A tensor takes about 35, so that 200,000 tensors fit, or a list of as many numbers; they take a few seconds."""
-MOST_CONTAINERS = 250_000
+MOST_CONTAINERS = 1_000_000
 """Tuples, lists and dictionaries beside those that tensors are made of."""
 _DEEPEST = 1000
 """Lists within lists and the like; Python itself cannot pickle more."""
@@ -21,6 +21,17 @@ _LONGEST_NAME = 1024
 _PROTOCOLS = range(2, 6)
 _LARGEST_KEY = 1 << 63
 """Larger whole numbers can be chosen such that a dictionary needs a time that grows with their number's square."""
+
+
+_UNREAD = {
+    pickle.EMPTY_SET[0]: "set", pickle.FROZENSET[0]: "frozenset", pickle.BYTEARRAY8[0]: "bytearray",
+    pickle.BINBYTES[0]: "bytes", pickle.SHORT_BINBYTES[0]: "bytes", pickle.BINBYTES8[0]: "bytes",
+}  # fmt: skip
+"""Steps of protocols 3 to 5 that make what a file may well hold beside its weights, and that is not read."""
+
+
+class UnsupportedError(UnpicklingError):
+    """The pickle holds what is not read, though a sound file may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +77,8 @@ class Machine:
         """The value that the pickle stands for.
 
         Raises:
-            UnpicklingError: It is damaged, longer than sense, or takes a step that torch.save does not.
+            UnsupportedError: It is too long, or holds what is not read.
+            UnpicklingError: It is damaged, or takes a step that torch.save does not.
             Exception: Whatever the vocabulary raises; IndexError or KeyError for a stack or memo that lacks a value.
         """
         for _ in range(MOST_STEPS):
@@ -74,10 +86,12 @@ class Machine:
             if code == pickle.STOP[0]:
                 return self.stack.pop()
             step = _STEPS.get(code)
+            if code in _UNREAD:
+                raise UnsupportedError(f"a {_UNREAD[code]}")
             if step is None:
                 raise UnpicklingError(f"the step {bytes([code])!r} of its pickle is none that torch.save takes")
             step(self)
-        raise UnpicklingError(f"its pickle takes more than {MOST_STEPS} steps")
+        raise UnsupportedError(f"a pickle of more than {MOST_STEPS} steps")
 
     def take(self, count: int) -> memoryview:
         """The next bytes."""
@@ -111,9 +125,7 @@ class Machine:
         """Pushes a new tuple, list or dictionary."""
         self.containers += 1
         if self.containers > MOST_CONTAINERS:
-            raise UnpicklingError(
-                f"it holds more than {MOST_CONTAINERS} tuples, lists and dictionaries beside its tensors"
-            )
+            raise UnsupportedError(f"more than {MOST_CONTAINERS} tuples, lists and dictionaries beside its tensors")
         self.stack.append(container)
 
     def above_mark(self) -> list[Any]:
@@ -134,15 +146,16 @@ def set_item(record: Any, key: Any, value: Any) -> None:
     """``record[key] = value`` for keys that cost no more than others.
 
     Raises:
-        UnpicklingError: ``record`` is no dictionary, or ``key`` neither text nor a number of 64 bits.
+        UnsupportedError: ``key`` is neither text nor a number of 64 bits nor ``None``.
+        UnpicklingError: ``record`` is no dictionary.
     """
     if type(record) is not dict:
         raise UnpicklingError(f"a {type(record).__name__} is used as a dictionary")
-    # Hashing a tuple of a million nested tuples would end the process.
-    if not isinstance(key, str | int | float):
-        raise UnpicklingError(f"the key of a dictionary is a {type(key).__name__}")
+    # Hashing a tuple of a million nested tuples would end the process, and flat ones can be chosen to collide.
+    if not isinstance(key, str | int | float | None):
+        raise UnsupportedError(f"a dictionary with a {type(key).__name__} as a key")
     if isinstance(key, int) and not -_LARGEST_KEY <= key < _LARGEST_KEY:
-        raise UnpicklingError("the key of a dictionary is a number of more than 64 bits")
+        raise UnsupportedError("a dictionary with a number of more than 64 bits as a key")
     record[key] = value
 
 

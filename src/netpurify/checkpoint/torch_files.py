@@ -11,6 +11,7 @@ from typing import Any
 from netpurify.checkpoint import archive
 from netpurify.checkpoint.inspection import ForeignCodeError, Inspection, Storage, inspect
 from netpurify.checkpoint.mapping import storage_at
+from netpurify.checkpoint.pickles import UnsupportedError
 from netpurify.errors import CheckpointError
 
 ZIP = b"PK\x03\x04"
@@ -20,7 +21,7 @@ _PROTOCOL = 1001
 _TORCHSCRIPT = ("constants.pkl", "code/")
 _ORDERS = {b"little": "little", b"big": "big"}
 _ALIGNMENT = 8
-_SAVE_AGAIN = "where you trust the file, load it and save `model.state_dict()` with safetensors or torch.save"
+_SAVE_AGAIN = "where you trust the file, load it and save `model.state_dict()` alone, with safetensors or torch.save"
 
 
 def read(path: Path, content: mmap.mmap) -> Any:
@@ -33,7 +34,8 @@ def read(path: Path, content: mmap.mmap) -> Any:
         content: The mapped file.
 
     Raises:
-        CheckpointError: The file would run code, is damaged, or says something about itself that is not so.
+        CheckpointError: The file would run code, holds what is not supported, is damaged, or says something about
+            itself that is not so.
     """
     try:
         inspection, places, order = (_read_zip if content[: len(ZIP)] == ZIP else _read_legacy)(path, content)
@@ -43,6 +45,11 @@ def read(path: Path, content: mmap.mmap) -> Any:
         raise CheckpointError(
             f"{path}: weights need no code; this file wants Python to call {problem}, so it was not read and nothing "
             f"was run; {_SAVE_AGAIN}"
+        ) from problem
+    except UnsupportedError as problem:
+        raise CheckpointError(
+            f"{path}: expected weights and plain values; the file holds {problem}, which is not supported; "
+            f"{_SAVE_AGAIN}"
         ) from problem
     except Exception as problem:  # a forged pickle or archive can lead to any error
         raise _damaged(path, problem) from problem
