@@ -23,7 +23,11 @@ BATCH = 32
 _LABELS = ("label", "labels", "target", "targets")
 
 
-class _Done(BaseException):  # not an error, and nothing for a model's own ``except Exception``
+class Halt(BaseException):  # not an error, and nothing for a model's own ``except Exception``
+    """What our own hooks raise to leave a pass; it goes through the network as it is."""
+
+
+class _Done(Halt):
     """The layer has been reached for the last time in this pass; the rest of it is not needed."""
 
 
@@ -178,7 +182,7 @@ class Runner:
             if self._forward is not None:
                 return self._forward(self._model, moved)
             return self._model(**moved) if isinstance(moved, Mapping) else self._model(moved)
-        except (InputError, KeyboardInterrupt, _Done):
+        except (InputError, KeyboardInterrupt, Halt):
             raise
         except BaseException as error:  # a network that ends itself (SystemExit, GeneratorExit) must not end the caller
             shapes = [list(value.shape) for value in _tensors(moved)]

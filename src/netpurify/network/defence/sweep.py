@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
+from netpurify.network.capture import Halt
 from netpurify.network.defence.guard import Guard, place
 from netpurify.network.defence.moments import Moments
 from netpurify.network.defence.walk import Walk, given_to, removed
@@ -190,7 +191,7 @@ def _call(module: nn.Module, hooks: Sequence[tuple[int, Callable]], given: Tenso
     return output
 
 
-class _Stop(BaseException):  # nothing for a model's own ``except Exception``
+class _Stop(Halt):
     """Carries an error of ours out of a model's call, where it would be taken for one of the model's."""
 
 
