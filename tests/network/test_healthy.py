@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from netpurify.contaminate import Normal
+from netpurify.contaminate import BitFlip, Constant, Normal, SignFlip
 from netpurify.network import Grade, purify
-from netpurify.network.evidence import even_steps, one_by_one
+from netpurify.network.evidence import even_steps, one_by_one, repeated
 from netpurify.network.unusual import beyond_training
 
 SIDE = 12
@@ -35,6 +35,11 @@ def texts(count, generator):
     return torch.zeros(count, 400).scatter_add_(1, drawn, torch.ones(count, 12))
 
 
+def bits(count, generator):
+    """Images of zeros and ones."""
+    return (noise(count, generator) > 0.6).float()
+
+
 def mlp():
     return nn.Sequential(nn.Flatten(), nn.Linear(144, 40), nn.ReLU(), nn.Linear(40, 24), nn.ReLU(), nn.Linear(24, 8))
 
@@ -48,6 +53,12 @@ def cnn():
 
 def patches():
     return nn.Sequential(nn.Conv2d(1, 20, (6, 12), stride=(6, 12)), nn.ReLU(), nn.Flatten(), nn.Linear(40, 8))
+
+
+def small_cnn():
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(100, 12), nn.Tanh(), nn.Linear(12, 5)
+    )
 
 
 def words():
@@ -74,6 +85,10 @@ CASES = {
     # Units that die, or answer few inputs.
     "Adam": (mlp, blobs, None, OPTIM.Adam, {"lr": 9e-3}, 200, torch.float32, 40, (1, 2)),
     "rare texts": (words, texts, texts, SGD, {"lr": 0.1}, 1, torch.float32, 40, (0,)),
+    # Inputs of zeros and ones: units that few of them drive change many of their weights alike.
+    "bits, RMSprop": (mlp, bits, None, OPTIM.RMSprop, {"lr": 1e-3}, 2, torch.float64, 20, (0, 1)),
+    "bits, Adam": (mlp, bits, None, OPTIM.Adam, {"lr": 1e-3}, 5, torch.float64, 20, (0, 1)),
+    "bits, decay of AdamW": (mlp, bits, noise, OPTIM.AdamW, {"lr": 1e-3}, 2, torch.float32, 5, (5, 22)),
     # Sizes of changes over many orders of magnitude.
     "heavy tails of Rprop": (cnn, blobs, None, OPTIM.Rprop, {"lr": 1e-2}, 100, torch.float64, 12, (0, 1)),
     "heavy tails of Rprop in a head": (mlp, blobs, None, OPTIM.Rprop, {"lr": 1e-2}, 100, torch.float32, 12, (0, 1)),
@@ -103,6 +118,13 @@ def test_healthy_networks_keep_every_bit_however_they_were_trained(case):
         result = purify(network, inputs, initial=initial, proof=False)
         assert not len(result.altered)
         assert networks.same_bits(result.model, network)
+
+
+@pytest.mark.parametrize("seed", [2, 14])
+def test_bits_of_which_the_clean_inputs_show_half_are_no_alterations(seed):
+    network, initial, inputs = healthy(mlp, bits, None, SGD, {"lr": 0.1}, 2, torch.float64, 40, seed)
+    result = purify(network, inputs[:20], initial=initial, proof=False)
+    assert networks.same_bits(result.model, network)
 
 
 def test_what_is_only_suspicious_is_listed_and_stays():
@@ -145,6 +167,63 @@ def test_rows_that_all_units_share_that_answer_are_not_altered_though_other_unit
     assert result.count(Grade.RECOVERED) == 20
     assert networks.same_bits(result.model, network)
     assert result.layers[0].unjudged == 40
+
+
+def sign_descent(seed):
+    """Two steps of one size: most weights return to the initial bits, the others moved twice."""
+    generator = torch.Generator().manual_seed(seed)
+    network = networks.seeded(small_cnn, seed)
+    initial, inputs = copy.deepcopy(network), blobs(8, generator)
+    labels = torch.randint(5, (8,), generator=generator)
+    for _ in range(2):
+        network.zero_grad()
+        nn.functional.cross_entropy(network(inputs), labels).backward()
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter -= 0.01 * parameter.grad.sign()
+    return network, initial, inputs
+
+
+@pytest.mark.parametrize("seed", [3, 9, 12])
+def test_steps_that_returned_to_the_initial_weights_are_training(seed):
+    network, initial, inputs = sign_descent(seed)
+    assert networks.same_bits(purify(network, inputs, initial=initial, proof=False).model, network)
+
+
+@pytest.mark.parametrize("law", [Constant(0.02), SignFlip(), BitFlip(30)])
+def test_frozen_layers_are_still_restored(law):
+    network = networks.seeded(small_cnn)
+    with torch.no_grad():
+        network[4].weight.copy_(0.1 * network[4].weight.sign())  # flipped signs differ by one size in both directions
+    dirty, masks = networks.altered(network, law, 0.1, names=["4.weight"])
+    result = purify(dirty, noise(8, torch.Generator().manual_seed(0)), initial=network, proof=False)
+    assert networks.same_bits(result.model, network)
+    assert networks.positions(result.altered) == networks.truth(masks)
+
+
+def test_tampering_by_a_constant_is_still_undone_where_it_is_far_beyond_training():
+    generator = torch.Generator().manual_seed(0)
+    network = networks.seeded(lambda: nn.Sequential(nn.Flatten(), nn.Linear(144, 8))).double()
+    initial, inputs = copy.deepcopy(network), bits(12, generator).double()
+    networks.train(network, inputs, torch.arange(12) % 8, network.parameters(), steps=20)
+    dirty, masks = networks.altered(network, Constant(100.0), 0.1, names=["1.weight"])
+    found = networks.positions(purify(dirty, inputs, initial=initial, proof=False).altered)
+    true = networks.truth(masks)
+    assert found <= true
+    assert len(found) > 0.95 * len(true)  # a row in which most units were hit is left alone
+
+
+def test_units_whose_weights_repeat_one_another_are_no_evidence():
+    rng = np.random.default_rng(0)
+    first, second = rng.random((2, 100)) < 0.4
+    change = np.stack([0.3 * first + 0.2 * second, rng.normal(size=100), np.zeros(100)], axis=1)
+    altered = np.zeros((100, 3), np.bool_)
+    altered[:20] = True
+    residual = np.where(altered, rng.normal(size=(100, 3)), 0.0)
+    floor = np.full(3, 1e-9)
+    assert repeated(change, residual, floor, altered, 10).tolist() == [True, False, False]
+    residual[:15] = 0.1  # an input of ones that the clean inputs do not show
+    assert repeated(change, residual, floor, altered, 10).all()
 
 
 def changes(seed=0, shape=(200, 40)):

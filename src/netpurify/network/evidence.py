@@ -31,6 +31,11 @@ _VOUCHING = 0.75
 """As many must agree beyond the rank for each that differs. L1 fits find the truth where hardly fewer do; elsewhere it
 is inputs that agree, such as the pixels of a smooth image: what training did beyond the fit vanishes there too."""
 
+_SAME = 1.0 / 16.0
+"""Values are the same if they differ by no more than this share of the noise floor, some sixteen rounding units."""
+BEYOND = 64.0
+"""A residual that is so many times what is usual in the unit that training changed most is no step of training."""
+
 
 def proven(
     certificate: lad.Certificate, design: lad.Design, altered: NDArray[np.bool_], missing: NDArray[np.bool_]
@@ -82,6 +87,42 @@ def even_steps(
 def _company(ordered: NDArray[np.float64], sizes: NDArray[np.float64], reach: float) -> NDArray[np.int64]:
     """How many of ``ordered`` lie within reach of each size."""
     return np.searchsorted(ordered, sizes + reach, side="right") - np.searchsorted(ordered, sizes - reach)
+
+
+def repeated(
+    change: NDArray[np.float64],
+    residual: NDArray[np.float64],
+    floor: NDArray[np.float64],
+    altered: NDArray[np.bool_],
+    rank: int,
+) -> NDArray[np.bool_]:
+    """Units whose weights repeat one another, so that their agreement on a fit is no evidence.
+
+    Where inputs are zeros and ones, and few of them drive a unit, training changes many of its weights alike. If the
+    changes that agree on the fit have hardly more different values than the fit has directions, any training agrees. If
+    most of the residuals have the same value as another one, they are an input that training saw and the clean inputs
+    do not show, or steps of equal size. A unit that agrees on its initial weights is judged by its residuals alone.
+
+    Args:
+        change: Contaminated minus initial weights, [fan-in, units]; NaN where missing.
+        residual: Change minus fit where altered, [fan-in, units]; NaN where missing, and anything elsewhere.
+        floor: Differences up to this are rounding, [units].
+        altered: What would be called altered, [fan-in, units].
+        rank: Directions of the fit.
+    """
+    apart = _SAME * floor
+    changed = np.where(~altered & (np.abs(change) > floor), change, np.nan)
+    different = (np.diff(np.sort(changed, axis=0), axis=0) > apart).sum(axis=0) + 1
+    few = (different < rank + _SURPLUS) & np.isfinite(changed).any(axis=0)
+    told = np.sort(np.where(altered, residual, np.nan), axis=0)
+    same = np.pad(np.diff(told, axis=0) <= apart, ((1, 1), (0, 0)))
+    return few | (2 * (same[1:] | same[:-1]).sum(axis=0) > np.isfinite(told).sum(axis=0))
+
+
+def largest_usual(change: NDArray[np.float64], floor: NDArray[np.float64], altered: NDArray[np.bool_]) -> float:
+    """What is usual in the unit that training changed most; 0 if it changed none. Arguments as in ``repeated``."""
+    sizes = np.abs(change)
+    return float(middle(np.where((sizes > floor) & ~altered, sizes, np.inf), 0).max(initial=0.0))
 
 
 def middle(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
@@ -164,19 +205,32 @@ def _in_lines(counts: NDArray[np.int64], length: int, share: float, odds: float)
     return fullest < odds or (pairs > _EXCESS * expected and float(pdtrc(pairs - 1.0, expected)) < odds)
 
 
-def frozen(equal: NDArray[np.bool_], zero: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+def frozen(contaminated: NDArray, initial: NDArray, rounding: NDArray[np.float64]) -> NDArray[np.bool_] | None:
     """Weights of a layer that was never trained but differ from the initial ones; ``None`` if it was trained.
 
     A layer is frozen if most of its weights are, bit for bit, the initial ones, and the others differ one by one. A
-    weight that was zero and still is may have been pruned or masked, and tells nothing.
+    weight that was zero and still is may have been pruned or masked, and tells nothing. Steps of one size, as sign
+    descent takes them, may return to the initial weights. Where they do not, they leave differences, most of one size,
+    in both directions, or in one beside weights that returned but for rounding: such a layer was trained.
 
     Args:
-        equal: Which weights are the initial ones to the bit, [fan-in, units].
-        zero: Which initial weights are zero, [fan-in, units].
+        contaminated: The weights, [fan-in, units].
+        initial: The initial weights, [fan-in, units].
+        rounding: Differences up to this are rounding, [units].
     """
+    equal = contaminated == initial
     if equal.all():
         return np.zeros_like(equal)
-    told = equal[~zero]
+    told = equal[initial != 0.0]
     if not told.size or told.mean() <= 0.5 or not one_by_one(~equal):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = contaminated.astype(np.float64) - initial
+    large = np.abs(steps) > rounding
+    returned = bool((~equal & ~large & np.isfinite(steps)).any())
+    steps = steps[large & np.isfinite(steps) & (contaminated != -initial)]  # flipped signs are no steps
+    usual = np.median(np.abs(steps)) if steps.size else 0.0
+    even = np.abs(np.abs(steps) - usual) <= _EVEN * usual
+    if 2 * even.sum() > steps.size and (returned or ((steps > 0.0).any() and (steps < 0.0).any())):
         return None
     return ~equal

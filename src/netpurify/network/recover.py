@@ -41,7 +41,11 @@ class Options:
 def frozen(weights: Weights) -> Outcome | None:
     """Restore a layer that was never trained; ``None`` if it was."""
     equal = weights.contaminated == weights.initial
-    altered = evidence.frozen(np.concatenate(list(equal), axis=1), np.concatenate(list(weights.initial == 0.0), axis=1))
+    altered = evidence.frozen(
+        np.concatenate(list(weights.contaminated), axis=1),
+        np.concatenate(list(weights.initial), axis=1),
+        np.concatenate([weights.rounding(group) for group in range(weights.groups)]),
+    )
     if altered is None or _rounded_away(weights, equal):
         return None
     found = Outcome(weights)
@@ -110,6 +114,8 @@ def _exact(
     idle = np.zeros(weights.units, np.bool_)
     moved = np.zeros(weights.units, np.bool_)
     even = np.zeros(weights.contaminated.shape[1:], np.bool_)
+    repeated = np.zeros(weights.units, np.bool_)
+    usual = 0.0
     dead = np.ones(design.fan_in, np.bool_)
     dead[design.live] = False
 
@@ -131,17 +137,24 @@ def _exact(
         values = np.zeros(block.altered.shape)
         values[block.altered] = block.fitted
         fitted[:, place] = start + values
+        repeated[place] = evidence.repeated(
+            change[design.live], (change - values)[design.live], floor[place], block.altered[design.live], design.rank
+        )
+        usual = max(usual, evidence.largest_usual(change, floor[place], block.altered))
     differs = altered & ~weights.missing[group]
     # Units that never changed, since no input ever lit them, do not speak against what the others have in common.
     common = evidence.common_rows(
         differs[:, good & moved], dead, weights.bias_row, decayed=found.decay != 1.0, doubt=doubt
     )
     unjudged = differs & (common[:, None] | even)
-    # What agrees in idle units are the initial weights, not a fit: training may have seen other inputs, unless as many
-    # units agree on what the clean inputs span.
+    # What agrees in idle units are the initial weights, not a fit: training may have seen other inputs. Fewer than
+    # four such units cannot tell; they are judged like the others if more units agree on what the clean inputs span.
     idle &= good
-    if 2 * idle.sum() > good.sum() and not evidence.one_by_one(differs[:, idle]):
+    if (2 * idle.sum() > good.sum() or idle.sum() >= evidence.FEW) and not evidence.one_by_one(differs[:, idle]):
         unjudged |= differs & idle
+    repeated &= good
+    sizes = np.abs(weights.contaminated[group][:, repeated].astype(np.float64) - fitted[:, repeated])
+    unjudged[:, repeated] |= differs[:, repeated] & ((sizes <= evidence.BEYOND * usual) | (usual == 0.0))
     found.unjudged += int(unjudged.sum())
     place = altered & ~unjudged
     found.replace(group, place, fitted[place])
