@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from netpurify.cli.screen import Waiting
 
@@ -14,6 +15,12 @@ def compiling(*, quiet: bool = False) -> Iterator[None]:
         return
     from netpurify.lad.compiled import compilation
 
-    waiting = Waiting("compiling the solver, which is done once where its code can be kept; this takes some seconds")
+    waiting = _waiting()
     with compilation(waiting.begin, waiting.end):
         yield
+
+
+@cache
+def _waiting() -> Waiting:
+    """One for the whole command, which says it once."""
+    return Waiting("compiling the solver, which is done once where its code can be kept; this takes some seconds")
