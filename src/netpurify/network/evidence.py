@@ -99,9 +99,10 @@ def repeated(
     """Units whose weights repeat one another, so that their agreement on a fit is no evidence.
 
     Where inputs are zeros and ones, and few of them drive a unit, training changes many of its weights alike. If the
-    changes that agree on the fit have hardly more different values than the fit has directions, any training agrees. If
-    most of the residuals have the same value as another one, they are an input that training saw and the clean inputs
-    do not show, or steps of equal size. A unit that agrees on its initial weights is judged by its residuals alone.
+    changes that agree on the fit repeat one another, and have hardly more different values than the fit has
+    directions, any training agrees. If most of the residuals have the same value as another one, they are an input that
+    training saw and the clean inputs do not show, or steps of equal size; but not if that value is a power of two, as
+    flipped bits make it. A unit that agrees on its initial weights is judged by its residuals alone.
 
     Args:
         change: Contaminated minus initial weights, [fan-in, units]; NaN where missing.
@@ -113,10 +114,18 @@ def repeated(
     apart = _SAME * floor
     changed = np.where(~altered & (np.abs(change) > floor), change, np.nan)
     different = (np.diff(np.sort(changed, axis=0), axis=0) > apart).sum(axis=0) + 1
-    few = (different < rank + _SURPLUS) & np.isfinite(changed).any(axis=0)
+    few = (different < rank + _SURPLUS) & (2 * different <= np.isfinite(changed).sum(axis=0))
     told = np.sort(np.where(altered, residual, np.nan), axis=0)
     same = np.pad(np.diff(told, axis=0) <= apart, ((1, 1), (0, 0)))
-    return few | (2 * (same[1:] | same[:-1]).sum(axis=0) > np.isfinite(told).sum(axis=0))
+    repeats = (same[1:] | same[:-1]) & ~_is_power_of_two(told, floor)
+    count = repeats.sum(axis=0)
+    return few | ((count >= _SURPLUS) & (2 * count > np.isfinite(told).sum(axis=0)))
+
+
+def _is_power_of_two(values: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether values are powers of two but for rounding, as a flipped bit of a fraction changes a weight by one."""
+    sizes = np.abs(np.where(np.isfinite(values) & (values != 0.0), values, 1.0))
+    return np.abs(sizes - np.exp2(np.rint(np.log2(sizes)))) <= floor
 
 
 def largest_usual(change: NDArray[np.float64], floor: NDArray[np.float64], altered: NDArray[np.bool_]) -> float:
