@@ -119,8 +119,8 @@ def test_an_interrupt_while_modules_load_is_an_interrupt(tmp_path, module, argum
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)"
     )
     # A process that a shell starts in the background ignores the key, and Python with it.
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom netpurify.cli import main; main()"
-    done = start(code, *arguments, folder=tmp_path)
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    done = start(f"{listen}\nfrom netpurify.cli import main; main()", *arguments, folder=tmp_path)
     assert (done.returncode, done.stderr) == (130, "")
 
 
