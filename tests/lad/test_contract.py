@@ -10,6 +10,8 @@ from problems import PROBLEMS, Problem, highs
 from netpurify import lad
 from netpurify.lad import Status, design, panel, torch_stages
 
+pytestmark = pytest.mark.slow  # 600 problems and paths
+
 PATHS: dict[str, Callable[..., lad.Solution]] = {
     "auto": lad.solve,
     "simplex": partial(lad.solve, method="simplex"),

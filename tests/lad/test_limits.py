@@ -9,6 +9,8 @@ from netpurify import InputError, lad
 from netpurify.lad.cone import log_failure, log_success, log_volumes
 from netpurify.lad.limits import largest_share, recovery_probability, tolerance
 
+pytestmark = pytest.mark.slow  # simulations
+
 
 def failure(k, r, s):
     return float(np.exp(log_failure(k, r, np.array([s])))[0])

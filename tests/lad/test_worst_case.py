@@ -9,6 +9,8 @@ from scipy.optimize import linprog
 
 from netpurify import InputError, lad
 
+pytestmark = pytest.mark.slow  # linear programs
+
 RNG = np.random.default_rng(600)
 DESIGNS = {
     "gaussian": RNG.standard_normal((30, 5)),
