@@ -9,6 +9,8 @@ from numba import njit
 
 from netpurify.lad.compiled import compilation
 
+pytestmark = pytest.mark.slow  # processes that compile anew
+
 NOWHERE = """
 import os, pathlib
 from netpurify import lad
