@@ -107,6 +107,7 @@ def test_no_message_advises_to_switch_safety_off(tmp_path):
         assert "weights_only" not in str(caught.value)
 
 
+@pytest.mark.slow
 @both_formats
 def test_all_that_lies_beside_weights_reads_back(tmp_path, legacy):
     beside = {

@@ -110,6 +110,7 @@ def healthy(build, draw, draw_clean, optimiser, options, steps, dtype, count, se
     return network, initial, inputs if draw_clean is None else draw_clean(count, generator).to(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_healthy_networks_keep_every_bit_however_they_were_trained(case):
     *how, seeds = CASES[case]
@@ -184,6 +185,7 @@ def sign_descent(seed):
     return network, initial, inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 9, 12])
 def test_steps_that_returned_to_the_initial_weights_are_training(seed):
     network, initial, inputs = sign_descent(seed)

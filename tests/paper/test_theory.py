@@ -9,6 +9,8 @@ from netpurify.paper import PatchCNN, train
 from netpurify.paper.theory import Setting, Verdict, constants, examine, kernels, remainder, spectrum
 from netpurify.paper.training import network_of
 
+pytestmark = pytest.mark.slow
+
 
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
@@ -68,7 +70,6 @@ def test_intervals_of_lemma_1_hold_the_truth(seed):
     assert found.sigma2_signs == pytest.approx((A**2).mean(), rel=1e-12)
 
 
-@pytest.mark.slow
 def test_proven_bounds_are_neither_loose_nor_wrong_on_a_gaussian_design():
     A = np.random.default_rng(0).standard_normal((100, 25))
     found = constants(A, generator=generator())
@@ -132,7 +133,6 @@ def examined(regime, **options):
     return examine(inputs, targets, generator=source, regime=regime, **options)
 
 
-@pytest.mark.slow
 def test_examination_of_the_joint_regime():
     found = examined("joint")
     rows = {row.quantity: row for row in found.rows}
@@ -153,7 +153,6 @@ def test_examination_of_the_joint_regime():
     assert 2 <= survived.low <= survived.high < 40
 
 
-@pytest.mark.slow
 def test_examination_of_the_sequential_regime_is_exact():
     rows = {row.quantity: row for row in examined("sequential").rows}
     assert rows["max_j |beta~_j - beta_j|"].verdict == Verdict.HOLDS
@@ -185,7 +184,6 @@ def test_a_network_that_has_nothing_left_to_learn_is_examined_all_the_same():
         examine(inputs, torch.zeros(3), m=0, p=20, gamma=0.1, share=0.1, generator=generator())
 
 
-@pytest.mark.slow
 def test_pixels_that_no_input_inks_do_not_count():
     source = generator(1)
     inputs = torch.randn(3, 80, generator=source, dtype=torch.float64)

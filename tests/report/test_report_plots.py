@@ -15,6 +15,8 @@ from netpurify.experiments.figure import Line, Panel
 from netpurify.report import canvas, draw, plots
 from netpurify.report.scales import heights, power_of_ten, scales_of
 
+pytestmark = pytest.mark.slow
+
 SIX = [panel(width) for width in WIDTHS]
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -36,7 +38,6 @@ def one(mean, *, label="a", **options):
     return Panel("title", "x", "y", [line(label, mean, x=tuple(range(len(mean))))], **options)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("columns", [None, 1])
 def test_drawing_is_xml_small_and_the_same_bytes_every_time(columns):
     svg = draw(SIX, columns=columns)
@@ -58,7 +59,6 @@ def test_no_state_of_matplotlib_is_changed():
     assert dict(matplotlib.rcParams) == before
 
 
-@pytest.mark.slow
 def test_matplotlib_comes_only_with_a_drawing_and_never_with_pyplot():
     code = (
         "import sys; from netpurify import report; assert 'matplotlib' not in sys.modules\n"
@@ -74,7 +74,6 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
         draw(SIX)
 
 
-@pytest.mark.slow
 def test_ids_of_two_drawings_never_meet():
     ids = [set(re.findall(r' id="([^"]+)"', draw(SIX, columns=columns))) for columns in (None, 1)]
     assert ids[0]
@@ -102,7 +101,6 @@ def test_legend_names_every_label_once(drawn_texts):
     assert [texts.count(f"width {width}") for width in WIDTHS] == [1] * 6
 
 
-@pytest.mark.slow
 def test_shared_axis_is_named_once_in_a_row(drawn_texts):
     assert drawn_texts(SIX).count("relative error") == 2
     assert drawn_texts(SIX, columns=1).count("relative error") == 6
