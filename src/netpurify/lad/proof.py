@@ -120,7 +120,8 @@ def demote_unvouched(
     if not claimed.size:
         return
     live = residual[np.ix_(claimed, design.live)]
-    good = vouched[claimed].copy()
+    dominated = bool(few_dominate(design).any())
+    good = vouched[claimed] & (not dominated)  # the solver's look at a column does not weigh rows against one another
     doubtful = np.flatnonzero(~good)
     if doubtful.size:
         least, lowest, typical = np.zeros(doubtful.size), floor[claimed[doubtful]], facts["typical"][claimed[doubtful]]
@@ -129,7 +130,7 @@ def demote_unvouched(
         _vouch(design.compact, _one_of_each_class(design, rows), design.witness[0], least)
         good[doubtful] = least > _VOUCHED
         lost = least < np.maximum(_HEAVY, 100.0 * lowest / typical)
-        for i in doubtful[good[doubtful] & (lost | few_dominate(design).any())]:
+        for i in doubtful[good[doubtful] & (lost | dominated)]:
             good[i] = heavy_rows_predicted(design, live[i], float(floor[claimed[i]]))
     tied = np.flatnonzero(good & facts["tied"][claimed])
     if tied.size and design.sparse.count:

@@ -22,8 +22,8 @@ _BLOCK = 1 << 20
 """How many pairs of a rival and a size are judged together, to bound the memory."""
 _PREDICTED = 1e-6
 """A row of whose alteration the rows that fit show less than this share, in squares, must be predicted by the rest."""
-_DOMINANT = 1e3
-"""So is a row that is larger than the median row by this factor."""
+_DOMINANT = 1e2
+"""The same holds for a row that is larger than the median row by this factor."""
 _NOISE = 20.0
 """No prediction from rows with noise is further off than this many standard deviations."""
 
@@ -143,4 +143,4 @@ def heavy_rows_predicted(design: Design, residual: NDArray[np.float64], floor: f
     change = left[:, kept].T @ misfit[~heavy]
     noise = np.linalg.norm(misfit[~heavy] - left[:, kept] @ change) / np.sqrt(max(light.shape[0] - kept.sum(), 1))
     reach = np.linalg.norm(rows[heavy] @ ways, axis=1)
-    return bool((np.abs(misfit[heavy] - rows[heavy] @ ways @ change) <= 10.0 * floor + _NOISE * noise * reach).all())
+    return bool((np.abs(misfit[heavy] - rows[heavy] @ ways @ change) <= 2.0 * floor + _NOISE * noise * reach).all())
