@@ -62,7 +62,7 @@ def run(case: networks.Case, wanted: Iterable[tuple[str, str]]) -> Iterator[Row]
             dirty, truth = altered(made.network, law, case)
         begun = time.perf_counter()
         try:
-            result = netpurify.purify(dirty, made.clean[clean], initial=made.initial, proof=False)
+            result = netpurify.purify(dirty, made.clean[clean], policy=netpurify.Recover(made.initial, proof=False))
         except netpurify.InputError as error:  # flips can make weights so small that a layer's inputs have no squares
             if not law:
                 raise

@@ -41,7 +41,7 @@ def run(name: str, module: nn.Module, inputs: Tensor, engine: str | None) -> Non
     altered = sum(int(mask.sum()) for mask in made.altered.values())
     del made
     begun = time.perf_counter()
-    result = netpurify.purify(dirty, inputs, initial=module, proof=False, engine=engine)
+    result = netpurify.purify(dirty, inputs, policy=netpurify.Recover(module, proof=False, engine=engine))
     took = time.perf_counter() - begun
     (layer,) = result.layers
     error = max(float((new - old).abs().max()) for new, old in zip(

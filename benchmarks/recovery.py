@@ -130,7 +130,7 @@ def rows(case: Case, shares: tuple[float, ...]) -> Iterator[tuple[str, ...]]:
         made = contaminate(network.state_dict(), LAWS.get(law, Erase()), share=share, generator=generator, names=names)
         dirty.load_state_dict(made.state)
         begun = time.perf_counter()
-        result = netpurify.purify(dirty, inputs, initial=initial)
+        result = netpurify.purify(dirty, inputs, policy=netpurify.Recover(initial))
         yield case.name, law, f"{share:.0%}", *judge(result, network, made.altered, time.perf_counter() - begun)
 
 

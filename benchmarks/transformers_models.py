@@ -80,11 +80,11 @@ def row(name: str, initial: nn.Module, size: int) -> tuple[str, ...]:
     checked = time.perf_counter() - begun
     if isinstance(initial, CONVOLUTIONAL):  # any size will do, and smaller images purify sooner
         images = images[:16, :, :64, :64]
-    healthy = netpurify.purify(network, images, initial=initial, proof=False)
+    healthy = netpurify.purify(network, images, policy=netpurify.Recover(initial, proof=False))
     changed = sum(layer.changed for layer in healthy.layers)
     dirty, places = flipped(network, [layer.name for layer in plan.layers])
     begun = time.perf_counter()
-    result = netpurify.purify(dirty, images, initial=initial, proof=False)
+    result = netpurify.purify(dirty, images, policy=netpurify.Recover(initial, proof=False))
     took = time.perf_counter() - begun
     table = result.altered
     found = {(table.names[tensor], int(index)) for tensor, index in zip(table.tensor, table.index, strict=True)}

@@ -55,7 +55,7 @@ def trial(trigger: Trigger, seed: int = 0) -> Trial:
     digits, clean = data.draw(data.load("mnist-sample"), (4000, 500), generator=generator)
     dirty = poison(to_batch(digits), digits.labels, trigger, target=TARGET, ratio=0.1, generator=generator)
     contaminated = train(build(), dirty.inputs, dirty.labels, recipe=Recipe(epochs=6, batch=64), seed=seed).model
-    result = netpurify.purify(contaminated, to_batch(clean), policy="defend")
+    result = netpurify.purify(contaminated, to_batch(clean), policy=netpurify.Defend())
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "defended.safetensors"
         netpurify.checkpoint.save_weights(result.model.state_dict(), file)

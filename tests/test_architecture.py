@@ -97,14 +97,17 @@ def test_mathematics_know_nothing_of_networks():
 
 def test_public_names():
     assert netpurify.__all__ == [
-        "Defence", "DisagreementError", "Grade", "InputError", "NetpurifyError", "Plan", "Purification", "Seeded",
-        "check", "checkpoint", "contaminate", "data", "engine", "experiments", "lad", "load_defended", "network",
-        "paper", "purify", "report",
+        "Defence", "Defend", "DisagreementError", "Grade", "InputError", "NetpurifyError", "Plan", "Project",
+        "Purification", "Recover", "Seeded", "check", "checkpoint", "contaminate", "data", "engine", "experiments",
+        "lad", "load_defended", "network", "paper", "purify", "report",
     ]  # fmt: skip
     assert network.__all__ == [
-        "Agreement", "Altered", "Defence", "Grade", "Guard", "Layer", "LayerCheck", "LayerFit", "LayerPlan",
-        "LayerRecord", "Plan", "Proof", "ProofFile", "Purification", "Recheck", "Seeded", "Skipped", "Span", "Step",
-        "check", "defend", "load_defended", "load_proof", "purify", "recheck", "save_proof",
+        "EDGES", "Agreement", "Altered", "Defence", "Defend", "FitOptions", "Grade", "Guard", "Layer", "LayerFit",
+        "LayerPlan", "LayerPolicy", "LayerProofCheck", "LayerRecord", "Network", "Outcome", "Plan", "Policy",
+        "Project", "Proof", "ProofCheck", "ProofFile", "Purification", "PurifiedLayer", "Recover", "Regressions",
+        "RepairClaim", "Seeded", "Skipped", "Span", "SpanError", "Step", "UnitFits", "Weights", "build_design",
+        "capture", "check", "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards",
+        "pose", "prepare", "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Design", "Solution", "Statistics", "Status", "WorstCase",

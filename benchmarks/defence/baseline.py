@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
-from netpurify.network.reference import duplicate
+from netpurify.network.adapter.reference import duplicate
 
 
 @dataclass(frozen=True, slots=True)

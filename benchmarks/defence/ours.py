@@ -11,7 +11,7 @@ from baseline import Baseline, Clean
 
 @dataclass(frozen=True, slots=True)
 class Defend(Baseline):
-    """``netpurify.purify(policy="defend")`` as it comes: no labels, no training, automatic strength."""
+    """``netpurify.purify(policy=Defend())`` as it comes: no labels, no training, automatic strength."""
 
     name: ClassVar[str] = "defend"
     labels: ClassVar[bool] = False
@@ -22,4 +22,4 @@ class Defend(Baseline):
 
     def mend(self, network: nn.Module, clean: Clean, /) -> nn.Module:
         """The defended network."""
-        return netpurify.purify(network, clean.images, policy="defend", strength=self.strength).model
+        return netpurify.purify(network, clean.images, policy=netpurify.Defend(strength=self.strength)).model

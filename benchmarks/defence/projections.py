@@ -12,8 +12,8 @@ import netpurify
 from baseline import Baseline, Clean
 from netpurify.lad.blas import one_thread
 from netpurify.network import Span
-from netpurify.network.capture import Runner
-from netpurify.network.reference import reference_matrix, resolve, sort_layers, ties
+from netpurify.network.adapter.capture import Runner
+from netpurify.network.adapter.reference import reference_matrix, resolve, sort_layers, ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Projection(Baseline):
 
     def mend(self, network: nn.Module, clean: Clean, /) -> nn.Module:
         """The network, projected."""
-        return netpurify.purify(network, clean.images, initial=clean.initial, policy="project", proof=False).model
+        return netpurify.purify(network, clean.images, policy=netpurify.Project(clean.initial, proof=False)).model
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Purify contaminated neural networks without labels and without retraining.
 
-    plan = netpurify.check(model, inputs, initial=initial)          what can be repaired, and what it costs
-    result = netpurify.purify(model, inputs, initial=initial)       a purified copy, what was altered, a proof
-    result = netpurify.purify(model, inputs, policy="defend")       a poisoned deep network: no proof, a bounded price
+    plan = netpurify.check(model, inputs, initial=initial)               what can be repaired, and what it costs
+    result = netpurify.purify(model, inputs, policy=Recover(initial))    a copy, what was altered, a proof
+    result = netpurify.purify(model, inputs, policy=Defend())            a poisoned deep network: no proof, a bound
 
 A tour, from the mathematics up:
 
@@ -25,16 +25,31 @@ from netpurify.errors import DisagreementError, InputError, NetpurifyError
 
 if TYPE_CHECKING:
     from netpurify import checkpoint, contaminate, data, engine, experiments, lad, network, paper, report
-    from netpurify.network import Defence, Grade, Plan, Purification, Seeded, check, load_defended, purify
+    from netpurify.network import (
+        Defence,
+        Defend,
+        Grade,
+        Plan,
+        Project,
+        Purification,
+        Recover,
+        Seeded,
+        check,
+        load_defended,
+        purify,
+    )
 
 __all__ = [
     "Defence",
+    "Defend",
     "DisagreementError",
     "Grade",
     "InputError",
     "NetpurifyError",
     "Plan",
+    "Project",
     "Purification",
+    "Recover",
     "Seeded",
     "check",
     "checkpoint",

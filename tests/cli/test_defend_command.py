@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from netpurify import checkpoint, load_defended, report
-from netpurify.network import Guard, defend
+from netpurify.network import Defend, Guard, purify
 
 WEIGHTS = "contaminated.safetensors"
 
@@ -52,7 +52,7 @@ def filled(path):
 def test_file_holds_the_network_that_the_library_gives(defended, files, inputs):
     done = defended("--strength", "0.2")
     assert done.code == 0, done.err
-    expected = defend(filled(WEIGHTS), inputs, strength=0.2)
+    expected = purify(filled(WEIGHTS), inputs, policy=Defend(0.2))
     found = network(files / "out.safetensors")
     assert sum(isinstance(module, Guard) for module in found.modules()) == 2
     assert torch.equal(found(9.0 * inputs), expected.model(9.0 * inputs))
@@ -74,7 +74,7 @@ def test_file_holds_the_network_that_the_library_gives(defended, files, inputs):
 def test_strength_is_chosen_and_explained(defended, files, inputs):
     done = defended("--json", files / "record.json")
     assert done.code == 0, done.err
-    expected = defend(filled(WEIGHTS), inputs)
+    expected = purify(filled(WEIGHTS), inputs, policy=Defend())
     record = json.loads((files / "record.json").read_text())
     assert record["strength"] == expected.strength
     assert f"Strength {expected.strength:g}, the " in done.out

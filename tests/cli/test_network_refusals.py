@@ -83,7 +83,7 @@ PURIFY = [
     ([WEIGHTS, *GOOD, "--layer", "7"], "'7' is none of ['0', '2']"),
     ([WEIGHTS, *GOOD, "--policy", "wash"], "--policy must be recover, project or defend; got 'wash'"),
     ([WEIGHTS, *GOOD, "--policy", "wash", "--strength", "1"], "--policy must be recover, project or defend"),
-    ([WEIGHTS, *GOOD, "--rank", "3"], "rank is an option of policy"),
+    ([WEIGHTS, *GOOD, "--rank", "3"], "--rank cannot be used with --policy recover"),
     ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "many"], "--rank must be a number of directions"),
     ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "0"], "at least 1"),
     ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "1.5"], "between 0 and 1"),

@@ -9,7 +9,7 @@ from torch import nn
 from netpurify import checkpoint
 from netpurify.cli.factory import find_factory
 from netpurify.errors import InputError
-from netpurify.network import Seeded, check, purify
+from netpurify.network import Project, Recover, Seeded, check, purify
 
 WEIGHTS = "trained.safetensors"
 
@@ -184,11 +184,11 @@ def test_the_library_refuses_what_the_command_line_refuses():
     inputs, model = torch.randn(4, 60), nn.Sequential(nn.Linear(60, 5))
     half = nn.Sequential(nn.Linear(60, 5)).half()
     with pytest.raises(InputError, match=r"at least one layer must be open to purification; none is; 0 \(Linear\)"):
-        purify(half, inputs, initial=model)
+        purify(half, inputs, policy=Recover(model))
     with pytest.raises(InputError, match=r"none is; spare \(Linear\): the clean inputs never reach it"):
-        purify(Unused(), inputs, initial=Unused())
+        purify(Unused(), inputs, policy=Recover(Unused()))
     with pytest.raises(InputError, match="none is; it has no weights"):
-        purify(nn.ReLU(), inputs, initial=None, policy="project")
+        purify(nn.ReLU(), inputs, policy=Project())
     assert check(half, inputs, initial=model).layers == ()
 
 

@@ -62,5 +62,5 @@ def test_algorithm_2_undoes_a_few_altered_weights_exactly_and_least_squares_cann
     errors = {name: (network[1].weight - true[1].weight).abs().max().item() for name, network in found.items()}
     assert errors["Algorithm 2"] < 1e-5
     assert errors["least squares"] > 1e-2
-    same = netpurify.purify(altered, images, initial=initial, policy="project").model
+    same = netpurify.purify(altered, images, policy=netpurify.Project(initial)).model
     assert victims.same(victims.state(same), victims.state(found["Algorithm 2"]))

@@ -5,7 +5,13 @@ import copy
 import torch
 from torch import nn
 
+from netpurify import Defend, purify
 from netpurify.contaminate import contaminate
+
+
+def defend(model, data, *, layers=None, forward=None, batch=32, progress=None, **options):
+    """``purify`` with the policy ``Defend(**options)``."""
+    return purify(model, data, policy=Defend(**options), layers=layers, forward=forward, batch=batch, progress=progress)
 
 
 def seeded(build, seed=0):

@@ -10,7 +10,7 @@ from torch import nn
 
 from netpurify import report
 from netpurify.contaminate import BitFlip, Normal
-from netpurify.network import check, purify
+from netpurify.network import Defend, Project, Recover, check, purify
 
 
 def trained(*, bias, kind="linear", dtype=torch.float32, steps=100):
@@ -34,7 +34,7 @@ def trained(*, bias, kind="linear", dtype=torch.float32, steps=100):
 def test_altered_weights_are_listed_with_what_they_were(kind, bias, steps, dtype):
     network, initial, inputs = trained(bias=bias, kind=kind, dtype=dtype, steps=steps)
     dirty, masks = networks.altered(network, Normal(0.0, 5.0), 0.05)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert result.layers[0].frozen == (steps == 0)
     assert networks.positions(result.altered) == networks.truth(masks)
     table = result.altered
@@ -55,7 +55,7 @@ def test_approximate_repairs_are_listed_with_what_they_were(bias):
     initial, inputs = copy.deepcopy(network), networks.seeded(lambda: torch.randn(400, 60), seed=1)
     networks.train(network, inputs, torch.arange(400) % 40, network.parameters(), steps=20, lr=0.01)
     dirty, masks = networks.altered(network, BitFlip(30), 0.01, names=["0.weight"])
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert networks.positions(result.altered) == networks.truth(masks)
     place = torch.from_numpy(result.altered.index)
     assert np.array_equal(result.altered.was, dirty[0].weight.detach().reshape(-1)[place].double().numpy())
@@ -67,7 +67,7 @@ def test_approximate_repairs_are_listed_with_what_they_were(bias):
 def test_project_counts_what_it_changed(bias, steps):
     network, initial, inputs = trained(bias=bias, steps=steps)
     dirty, _ = networks.altered(network, Normal(0.0, 5.0), 0.05)
-    result = purify(dirty, inputs, initial=initial, policy="project")
+    result = purify(dirty, inputs, policy=Project(initial))
     after, before = result.model.state_dict(), dirty.state_dict()
     changed = sum(int((after[name] != before[name]).sum()) for name in before)
     assert result.layers[0].changed == changed > 0
@@ -77,7 +77,7 @@ def test_project_counts_what_it_changed(bias, steps):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_defence_says_how_far_weights_moved(bias, dtype):
     network, _, inputs = trained(bias=bias, dtype=dtype)
-    result = purify(network, inputs, policy="defend", strength=0.5, guard=False)
+    result = purify(network, inputs, policy=Defend(strength=0.5, guard=False))
     before, after = network.state_dict(), result.model.state_dict()
     moved = sum(float((after[name] - value).square().sum()) for name, value in before.items())
     size = sum(float(value.square().sum()) for value in before.values())
@@ -87,7 +87,7 @@ def test_defence_says_how_far_weights_moved(bias, dtype):
 def test_initial_weights_that_the_caller_trains_on_do_not_reach_the_result():
     network, initial, inputs = trained(bias=False)
     dirty, _ = networks.altered(network, Normal(0.0, 5.0), 0.05)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert result.verify().sound
     with torch.no_grad():
         initial[0].weight += 1.0
@@ -128,5 +128,5 @@ class OwnOutput(nn.Module):
 def test_outputs_before_are_not_those_after():
     initial = networks.seeded(OwnOutput)
     dirty, _ = networks.altered(initial, Normal(0.0, 5.0), 0.05)
-    result = purify(dirty, torch.randn(5, 200, generator=torch.Generator().manual_seed(0)), initial=initial)
+    result = purify(dirty, torch.randn(5, 200, generator=torch.Generator().manual_seed(0)), policy=Recover(initial))
     assert result.agreement.change > 0.1

@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from made_networks import defend
 from scipy.stats import binom, binomtest
 from torch import nn
 
-from netpurify import DisagreementError, InputError, checkpoint, load_defended, purify
-from netpurify.network import Guard, Step, defend
-from netpurify.network.defence.inputs import split
-from netpurify.network.defence.strength import STRENGTHS, TRIALS, search
+from netpurify import Defend, DisagreementError, InputError, checkpoint, load_defended, purify
+from netpurify.network import Guard, Step
+from netpurify.network.policies.defence.inputs import split
+from netpurify.network.policies.defence.strength import STRENGTHS, TRIALS, search
 
 STRENGTH = 0.2
 
@@ -186,7 +187,7 @@ def test_same_inputs_same_bits_and_batches_do_not_matter():
 def test_the_callers_network_is_left_as_it_was():
     model = residual().train()
     before, hooks = copy.deepcopy(model.state_dict()), [len(part._forward_hooks) for part in model.modules()]
-    found = purify(model, draw(30, 2, 5, 5), policy="defend", strength=STRENGTH).model
+    found = purify(model, draw(30, 2, 5, 5), policy=Defend(strength=STRENGTH)).model
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert [len(part._forward_hooks) for part in model.modules()] == hooks
     assert model.training
@@ -368,14 +369,11 @@ def test_refusals():
         defend(broken, inputs, strength=0.1)
 
 
-def test_options_of_other_policies_are_refused():
-    model, inputs = mlp(), draw(100, 6)
-    with pytest.raises(
-        InputError, match='initial and rank must be left out with policy="defend", which has no use for them'
-    ):
-        purify(model, inputs, policy="defend", initial=model, rank=3)
-    with pytest.raises(InputError, match='strength must be left out with policy="recover"'):
-        purify(model, inputs, initial=model, strength=0.1)
+def test_options_of_other_policies_do_not_exist():
+    with pytest.raises(TypeError, match="rank"):
+        Defend(rank=3)
+    with pytest.raises(TypeError, match="initial"):
+        Defend(initial=mlp())
 
 
 @pytest.mark.parametrize("factory", [mlp, residual, lambda: seeded(lambda: nn.Linear(6, 3))])

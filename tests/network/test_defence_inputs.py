@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from netpurify import InputError
-from netpurify.network.defence.inputs import count, split, twice
+from netpurify.network.policies.defence.inputs import count, split, twice
 
 
 def rows(start, end):

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from made_networks import defend
 from torch import nn
 
 from netpurify import InputError
-from netpurify.network import defend
-from netpurify.network.defence.moments import Moments
-from netpurify.network.layers import Layer
+from netpurify.network.adapter.layers import as_layer
+from netpurify.network.policies.defence.moments import Moments
 
 STRENGTH = 0.2
 
@@ -150,7 +150,7 @@ def test_errors_name_the_layer():
 @pytest.mark.parametrize(("images", "width"), [(800, 28), (400, 14), (300, 15)])
 def test_moments_see_every_column_of_images(images, width):
     """Each column carries its own number, so that the mean of the rows tells which of them were seen."""
-    layer = Layer("", nn.Conv2d(1, 1, 1, bias=False))
+    layer = as_layer("", nn.Conv2d(1, 1, 1, bias=False))
     columns = torch.arange(float(width)).expand(images, 1, width, width)
     moments = Moments(layer, columns, columns)
     assert 8_000 < moments.count < 20_000

@@ -4,10 +4,11 @@ import copy
 
 import pytest
 import torch
+from made_networks import defend
 from torch import nn
 
 from netpurify import InputError, load_defended
-from netpurify.network import Guard, defend
+from netpurify.network import Guard
 
 
 def draw(*shape, seed=0):

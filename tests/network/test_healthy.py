@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from netpurify.contaminate import BitFlip, Constant, Normal, SignFlip
-from netpurify.network import Grade, purify
-from netpurify.network.evidence import even_steps, one_by_one, repeated
-from netpurify.network.unusual import beyond_training
+from netpurify.network import Grade, Recover, purify
+from netpurify.network.policies.recovery.evidence import even_steps, one_by_one, repeated
+from netpurify.network.policies.recovery.unusual import beyond_training
 
 SIDE = 12
 
@@ -116,7 +116,7 @@ def test_healthy_networks_keep_every_bit_however_they_were_trained(case):
     *how, seeds = CASES[case]
     for seed in seeds:
         network, initial, inputs = healthy(*how, seed)
-        result = purify(network, inputs, initial=initial, proof=False)
+        result = purify(network, inputs, policy=Recover(initial, proof=False))
         assert not len(result.altered)
         assert networks.same_bits(result.model, network)
 
@@ -124,14 +124,14 @@ def test_healthy_networks_keep_every_bit_however_they_were_trained(case):
 @pytest.mark.parametrize("seed", [2, 14])
 def test_bits_of_which_the_clean_inputs_show_half_are_no_alterations(seed):
     network, initial, inputs = healthy(mlp, bits, None, SGD, {"lr": 0.1}, 2, torch.float64, 40, seed)
-    result = purify(network, inputs[:20], initial=initial, proof=False)
+    result = purify(network, inputs[:20], policy=Recover(initial, proof=False))
     assert networks.same_bits(result.model, network)
 
 
 def test_what_is_only_suspicious_is_listed_and_stays():
     *how, seeds = CASES["one step of RMSprop"]
     network, initial, inputs = healthy(*how, seeds[0])
-    result = purify(network, inputs, initial=initial)
+    result = purify(network, inputs, policy=Recover(initial))
     table = result.suspicious
     assert len(table)
     assert len(table) == sum(len(layer.suspicious) for layer in result.layers)
@@ -147,7 +147,7 @@ def test_alterations_that_no_training_makes_are_still_replaced_in_such_a_network
     *how, seeds = CASES["one step of RMSprop"]
     network, initial, inputs = healthy(*how, seeds[0])
     dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.05, names=["1.weight"])
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     found, true = networks.positions(result.altered), networks.truth(masks)
     assert found <= true
     assert len(found) > 0.9 * len(true)
@@ -164,7 +164,7 @@ def test_rows_that_all_units_share_that_answer_are_not_altered_though_other_unit
     with torch.no_grad():
         network[0].weight[:10] += 0.01 * torch.randn(10, 6, generator=generator) @ inputs
         network[0].weight[:10] += 0.01 * torch.rand(10, 1, generator=generator) * unseen
-    result = purify(network, inputs, initial=initial)
+    result = purify(network, inputs, policy=Recover(initial))
     assert result.count(Grade.RECOVERED) == 20
     assert networks.same_bits(result.model, network)
     assert result.layers[0].unjudged == 40
@@ -189,7 +189,7 @@ def sign_descent(seed):
 @pytest.mark.parametrize("seed", [3, 9, 12])
 def test_steps_that_returned_to_the_initial_weights_are_training(seed):
     network, initial, inputs = sign_descent(seed)
-    assert networks.same_bits(purify(network, inputs, initial=initial, proof=False).model, network)
+    assert networks.same_bits(purify(network, inputs, policy=Recover(initial, proof=False)).model, network)
 
 
 @pytest.mark.parametrize("law", [Constant(0.02), SignFlip(), BitFlip(30)])
@@ -198,7 +198,7 @@ def test_frozen_layers_are_still_restored(law):
     with torch.no_grad():
         network[4].weight.copy_(0.1 * network[4].weight.sign())  # flipped signs differ by one size in both directions
     dirty, masks = networks.altered(network, law, 0.1, names=["4.weight"])
-    result = purify(dirty, noise(8, torch.Generator().manual_seed(0)), initial=network, proof=False)
+    result = purify(dirty, noise(8, torch.Generator().manual_seed(0)), policy=Recover(network, proof=False))
     assert networks.same_bits(result.model, network)
     assert networks.positions(result.altered) == networks.truth(masks)
 
@@ -209,7 +209,7 @@ def test_tampering_by_a_constant_is_still_undone_where_it_is_far_beyond_training
     initial, inputs = copy.deepcopy(network), bits(12, generator).double()
     networks.train(network, inputs, torch.arange(12) % 8, network.parameters(), steps=20)
     dirty, masks = networks.altered(network, Constant(100.0), 0.1, names=["1.weight"])
-    found = networks.positions(purify(dirty, inputs, initial=initial, proof=False).altered)
+    found = networks.positions(purify(dirty, inputs, policy=Recover(initial, proof=False)).altered)
     true = networks.truth(masks)
     assert found <= true
     assert len(found) > 0.95 * len(true)  # a row in which most units were hit is left alone

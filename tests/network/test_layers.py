@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from netpurify.network.layers import Layer, from_matrix, refusal, to_matrix
+from netpurify.network.adapter.layers import as_layer, from_matrix, refusal, to_matrix
 
 CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 SHAPES = {1: (11,), 2: (9, 8), 3: (6, 5, 7)}
@@ -20,7 +20,7 @@ def seeded(build):
 
 def product(module, inputs):
     """The layer's output made of its rows and its matrix, in the shape [groups, rows, units of a group]."""
-    layer = Layer("it", module)
+    layer = as_layer("it", module)
     return layer.rows(inputs) @ layer.matrix()
 
 
@@ -58,7 +58,7 @@ def test_convolution_with_a_different_size_on_every_axis():
 def test_depthwise():
     module = seeded(lambda: nn.Conv2d(5, 10, 3, padding=1, groups=5, dtype=torch.float64))
     inputs = seeded(lambda: torch.randn(2, 5, 6, 6, dtype=torch.float64))
-    assert Layer("it", module).fan_in == 10
+    assert as_layer("it", module).fan_in == 10
     torch.testing.assert_close(product(module, inputs), by_rows(module, module(inputs), 2), rtol=1e-12, atol=1e-12)
 
 
@@ -91,7 +91,7 @@ def test_matrix_and_back(groups):
 
 def test_write_keeps_bits():
     module = seeded(lambda: nn.Conv2d(4, 6, 3, groups=2))
-    layer = Layer("it", module)
+    layer = as_layer("it", module)
     before = module.weight.detach().clone()
     matrix = layer.matrix().clone()
     matrix[1, 2, 0] = 5.0
@@ -109,9 +109,9 @@ class OwnLinear(nn.Linear):
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: nn.BatchNorm2d(3), "neither Linear nor Conv"),
-        (lambda: nn.ConvTranspose2d(3, 3, 2), "neither Linear nor Conv"),
-        (lambda: nn.Embedding(3, 3), "neither Linear nor Conv"),
+        (lambda: nn.BatchNorm2d(3), "none of Linear, Conv"),
+        (lambda: nn.ConvTranspose2d(3, 3, 2), "none of Linear, Conv"),
+        (lambda: nn.Embedding(3, 3), "none of Linear, Conv"),
         (lambda: OwnLinear(3, 3), "in its own way"),
         (lambda: nn.LazyLinear(3), "lazy"),
         (lambda: nn.Linear(3, 3, dtype=torch.float16), "float16"),

@@ -13,7 +13,18 @@ from torch.utils.data import DataLoader, TensorDataset
 from netpurify import checkpoint
 from netpurify.contaminate import Normal
 from netpurify.errors import InputError
-from netpurify.network import Grade, Seeded, check, load_proof, purify, recheck, save_proof
+from netpurify.network import (
+    Grade,
+    Project,
+    Recover,
+    RepairClaim,
+    Seeded,
+    check,
+    load_proof,
+    purify,
+    save_proof,
+    verify_proof,
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +37,7 @@ def head():
 @pytest.fixture(scope="module")
 def result(head):
     _, initial, inputs, dirty, _ = head
-    return purify(dirty, inputs, initial=initial)
+    return purify(dirty, inputs, policy=Recover(initial))
 
 
 class Shared(nn.Module):
@@ -61,7 +72,7 @@ def test_callers_model_mode_and_random_numbers_are_untouched(head):
     dirty.train()
     before, state = bits(dirty), torch.get_rng_state()
     loader = DataLoader(TensorDataset(inputs, torch.zeros(96)), batch_size=10, shuffle=True)
-    found = purify(dirty, loader, initial=initial)
+    found = purify(dirty, loader, policy=Recover(initial))
     assert torch.equal(torch.get_rng_state(), state)
     assert dirty.training
     assert found.model.training
@@ -73,7 +84,7 @@ def test_callers_model_mode_and_random_numbers_are_untouched(head):
 
 def test_hooks_are_gone_after_an_interrupt(monkeypatch):
     model = Raises()
-    monkeypatch.setattr("netpurify.network.plan.duplicate", lambda given: given)
+    monkeypatch.setattr("netpurify.network.prepared.duplicate", lambda given: given)
     with pytest.raises(KeyboardInterrupt):
         check(model, torch.ones(3, 512))
     assert not model.first._forward_pre_hooks
@@ -92,7 +103,7 @@ def test_hooks_are_gone_after_an_interrupt(monkeypatch):
 )
 def test_data_in_every_form(head, form):
     network, initial, inputs, dirty, masks = head
-    found = purify(dirty, form(inputs), initial=initial, forward=_call)
+    found = purify(dirty, form(inputs), policy=Recover(initial), forward=_call)
     assert networks.largest_error(found.model, network) < 2e-6
     assert networks.positions(found.altered) == networks.truth(masks)
 
@@ -108,14 +119,14 @@ def test_initial_weights_in_every_form(head, tmp_path):
     seeded = Seeded(lambda: nn.Sequential(nn.Linear(512, 4)), 0)
     state = torch.get_rng_state()
     for form in (initial, initial.state_dict(), path, str(path), seeded):
-        assert networks.largest_error(purify(dirty, inputs, initial=form).model, network) < 2e-6
+        assert networks.largest_error(purify(dirty, inputs, policy=Recover(form)).model, network) < 2e-6
     assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize("engine", ["inline", "processes"])
 def test_same_bits_on_every_engine(head, result, engine):
     _, initial, inputs, dirty, _ = head
-    found = purify(dirty, inputs, initial=initial, engine=engine, jobs=2)
+    found = purify(dirty, inputs, policy=Recover(initial, engine=engine, jobs=2))
     assert networks.same_bits(found.model, result.model)
     assert np.array_equal(found.layers[0].certificate.gap, result.layers[0].certificate.gap)
 
@@ -127,7 +138,7 @@ def test_order_of_execution_calls_that_repeat_and_layers_without_inputs():
     labels = torch.arange(10) % 4
     networks.train(network, inputs, labels, network.second.parameters())
     dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.1, names=["first.weight", "second.weight"])
-    found = purify(dirty, inputs, initial=initial)
+    found = purify(dirty, inputs, policy=Recover(initial))
     assert [layer.name for layer in found.layers] == ["first", "second"]
     assert [(skip.name, skip.reason) for skip in found.skipped] == [("idle", "the clean inputs never reach it")]
     assert networks.largest_error(found.model, network) < 2e-6
@@ -179,13 +190,13 @@ def test_tied_lazy_and_unknown_layers_are_named_with_their_reasons():
     reasons = {skip.name: skip.reason for skip in found.skipped}
     assert "tied with b.weight" in reasons["a"]
     assert "tied with a.weight" in reasons["b"]
-    assert "Embedding is neither" in reasons["c"]
+    assert "Embedding is none of" in reasons["c"]
     assert [layer.name for layer in found.layers] == ["d"]
 
 
 def test_project_is_algorithm_2(head):
     _, initial, inputs, dirty, _ = head
-    found = purify(dirty, inputs, initial=initial, policy="project")
+    found = purify(dirty, inputs, policy=Project(initial))
     change = (found.model[0].weight - initial[0].weight).detach().double()
     basis = torch.linalg.svd(inputs.double(), full_matrices=False)[2]
     assert (change - change @ basis.T @ basis).abs().max() < 1e-6
@@ -197,10 +208,10 @@ def test_project_is_algorithm_2(head):
 
 def test_project_without_initial_weights_and_with_a_rank(head):
     _, _, inputs, dirty, _ = head
-    full = purify(dirty, inputs, initial=None, policy="project").layers[0].energies
+    full = purify(dirty, inputs, policy=Project()).layers[0].energies
     half = 1 + int(np.argmax(np.cumsum(full) >= 0.5 * full.sum()))
     for rank, expected in ((5, 5), (0.5, half), (None, 96)):
-        found = purify(dirty, inputs, initial=None, policy="project", rank=rank)
+        found = purify(dirty, inputs, policy=Project(rank=rank))
         rows = torch.cat([found.model[0].weight.detach(), found.model[0].bias.detach()[:, None]], dim=1)
         assert found.layers[0].rank == expected
         assert torch.linalg.matrix_rank(rows.double(), rtol=1e-5) <= found.layers[0].rank
@@ -209,7 +220,7 @@ def test_project_without_initial_weights_and_with_a_rank(head):
 def test_project_leaves_alone_what_it_cannot_change():
     network = nn.Sequential(nn.Linear(5, 3))
     inputs = torch.randn(50, 5, generator=torch.Generator().manual_seed(0))
-    found = purify(network, inputs, initial=None, policy="project")
+    found = purify(network, inputs, policy=Project())
     assert networks.same_bits(found.model, network)
     assert "set a rank" in found.layers[0].reason
 
@@ -232,10 +243,18 @@ def test_provenance(head, result):
 
 def test_digest_of_data_does_not_depend_on_batches(head, result):
     _, initial, inputs, dirty, _ = head
-    assert result.provenance["data"] == purify(dirty, list(inputs.split(11)), initial=initial).provenance["data"]
+    assert (
+        result.provenance["data"] == purify(dirty, list(inputs.split(11)), policy=Recover(initial)).provenance["data"]
+    )
     other = inputs.clone()
     other[3, 3] += 1.0
-    assert result.provenance["data"] != purify(dirty, other, initial=initial).provenance["data"]
+    assert result.provenance["data"] != purify(dirty, other, policy=Recover(initial)).provenance["data"]
+
+
+def recheck(proofs, decays, *states_and_policy):
+    """Check proofs against the contaminated, initial and purified weights."""
+    *states, policy = states_and_policy
+    return verify_proof(proofs, RepairClaim(*states, policy, decays))
 
 
 def test_proof_survives_a_file_and_convicts_a_forged_weight(head, result, tmp_path):
@@ -304,7 +323,7 @@ def test_altered_weights_that_were_not_replaced_are_counted(head, result):
 def test_layer_that_was_never_trained_explains_its_initial_weights_and_no_others():
     initial = networks.seeded(lambda: nn.Sequential(nn.Conv2d(4, 8, 3, groups=2), nn.BatchNorm2d(8), nn.Flatten()))
     dirty, _ = networks.altered(initial, Normal(0.0, 1.0), 0.1, names=["0.weight", "0.bias"])
-    found = purify(dirty, networks.seeded(lambda: torch.randn(5, 4, 6, 6)), initial=initial)
+    found = purify(dirty, networks.seeded(lambda: torch.randn(5, 4, 6, 6)), policy=Recover(initial))
     assert found.layers[0].frozen
     assert found.verify().sound
     for name in ("0.weight", "1.running_var"):
@@ -340,7 +359,7 @@ def test_models_that_work_in_place_fall_back_and_vary_their_depth():
     inputs = networks.seeded(lambda: torch.randn(20, 60))
     inputs[:, 0] = torch.tensor([1.0, -1.0]).repeat_interleave(10)
     before = inputs.clone()
-    found = purify(model, list(inputs.split(10)), initial=initial)
+    found = purify(model, list(inputs.split(10)), policy=Recover(initial))
     assert torch.equal(inputs, before)
     assert found.layers[0].rank == 40
 
@@ -353,7 +372,7 @@ def test_loader_with_a_generator_of_its_own_shows_every_pass_the_same(head):
     generator = torch.Generator().manual_seed(1)
     state = generator.get_state()
     loader = DataLoader(TensorDataset(inputs), batch_size=7, shuffle=True, generator=generator)
-    found = purify(model, loader, initial=initial)
+    found = purify(model, loader, policy=Recover(initial))
     assert torch.equal(generator.get_state(), state)
     assert (found.agreement.same, found.agreement.change) == (1.0, 0.0)
 
@@ -396,7 +415,7 @@ def test_models_with_odd_state_and_odd_outputs(output):
     with torch.no_grad():
         model.layer.weight[2, 3] += 1.0
     data = [{"indices": torch.arange(10).view(2, 5)}, {"indices": torch.arange(14).view(2, 7)}]
-    found = purify(model, data, initial=initial)
+    found = purify(model, data, policy=Recover(initial))
     assert networks.positions(found.altered) == {("layer.weight", 83)}
     assert found.agreement.change > 0.0
     assert {skip.name for skip in found.skipped} == {"words", "empty", "lazy", "meta"}
@@ -408,11 +427,11 @@ def test_digest_of_data_sees_nested_inputs_and_numbers(head):
 
     def digest(scale):
         data = [{"parts": [inputs, inputs], "scale": torch.tensor(scale)}]
-        return purify(dirty, data, initial=initial, forward=lambda m, b: m(b["parts"][0])).provenance["data"]
+        return purify(dirty, data, policy=Recover(initial), forward=lambda m, b: m(b["parts"][0])).provenance["data"]
 
     assert digest(1.0) != digest(2.0)
     with pytest.raises(InputError, match="must be finite"):
-        purify(dirty, [[[inputs * torch.nan], 0]], initial=initial, forward=lambda m, b: m(b[0]))
+        purify(dirty, [[[inputs * torch.nan], 0]], policy=Recover(initial), forward=lambda m, b: m(b[0]))
 
 
 def test_weights_that_are_views_of_the_same_memory_are_tied():
@@ -433,17 +452,17 @@ def test_altered_batch_norm_before_a_head_does_not_convict_the_head(units):
     inputs = networks.seeded(lambda: torch.randn(60, 50))
     networks.train(network, inputs, torch.arange(60) % units, network[2].parameters())
     dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.01, names=["2.weight"])
-    assert networks.positions(purify(dirty, inputs, initial=initial).altered) == networks.truth(masks)
+    assert networks.positions(purify(dirty, inputs, policy=Recover(initial)).altered) == networks.truth(masks)
     with torch.no_grad():
         network[1].weight[5] *= 1.5
-    found = purify(network, inputs, initial=initial)
+    found = purify(network, inputs, policy=Recover(initial))
     assert networks.same_bits(found.model[2], network[2])
 
 
 def test_progress_names_every_layer(head):
     _, initial, inputs, dirty, _ = head
     seen = []
-    purify(dirty, inputs, initial=initial, progress=lambda *state: seen.append(state))
+    purify(dirty, inputs, policy=Recover(initial), progress=lambda *state: seen.append(state))
     assert seen == [("0", 0, 1), ("", 1, 1)]
 
 
@@ -456,19 +475,18 @@ BAD = {
     "not data": ({"data": 3}, "must be a tensor, a DataLoader"),
     "NaN inputs": ({"data": torch.full((2, 512), torch.nan)}, "must be finite"),
     "wrong shape": ({"data": torch.zeros(3, 7)}, "must accept the clean inputs"),
-    "no initial": ({"initial": None}, "recover needs the initial weights"),
+    "no initial": ({"initial": None}, "Recover needs the initial weights"),
     "initial of no kind": ({"initial": 5}, "a network, a state dict, a file"),
     "initial of another network": ({"initial": {"x": torch.ones(2)}}, "same network"),
     "initial of another shape": ({"initial": nn.Sequential(nn.Linear(3, 4))}, "same network"),
     "initial with NaN": ({"initial": {"0.weight": torch.full((4, 512), torch.nan)}}, "must be finite"),
-    "unknown policy": ({"policy": "bleach"}, '"recover", "project" or "defend"'),
+    "policy by its name": ({"policy": "recover"}, "must be a value such as Recover"),
+    "policy that was not made": ({"policy": Recover}, "must be a value such as Recover.*got Recover"),
     "unknown layer": ({"layers": ["nope"]}, "'nope' is none of"),
     "layers as a string": ({"layers": "0"}, "single string"),
-    "rank with recover": ({"rank": 3}, 'option of policy="project"'),
-    "rank of zero": ({"rank": 0, "policy": "project"}, "at least 1"),
-    "rank beyond one": ({"rank": 1.5, "policy": "project"}, "share of the energy"),
+    "rank of zero": ({"rank": 0, "kind": Project}, "at least 1"),
+    "rank beyond one": ({"rank": 1.5, "kind": Project}, "share of the energy"),
     "batch of zero": ({"batch": 0}, "batch must be at least 1"),
-    "decay with project": ({"decay": 0.9, "policy": "project"}, 'option of policy="recover"'),
     "decay above one": ({"decay": 1.5}, "decay must be"),
     "noise floor below zero": ({"noise_floor": -1.0}, "noise_floor must be"),
     "noise floor that is no number": ({"noise_floor": float("nan")}, "noise_floor must be"),
@@ -481,6 +499,19 @@ BAD = {
 def test_bad_input_is_refused_with_a_remedy(head, case):
     _, initial, inputs, dirty, _ = head
     change, words = BAD[case]
-    given = {"model": dirty, "data": inputs, "initial": initial} | change
+    call = {"model": dirty, "data": inputs, "layers": None, "batch": 32, "policy": None}
+    options = {"kind": Recover, "initial": initial} | {name: it for name, it in change.items() if name not in call}
+    call |= {name: value for name, value in change.items() if name in call}
+
+    def attempt():
+        policy = call.pop("policy") or options.pop("kind")(**options)
+        purify(**call, policy=policy)
+
     with pytest.raises(InputError, match=words):
-        purify(given.pop("model"), given.pop("data"), **given)
+        attempt()
+
+
+@pytest.mark.parametrize(("policy", "option"), [(Recover, "rank"), (Project, "decay"), (Recover, "strength")])
+def test_options_of_other_policies_do_not_exist(head, policy, option):
+    with pytest.raises(TypeError, match=option):
+        policy(head[1], **{option: 0.5})

@@ -10,7 +10,7 @@ from torch import nn
 
 from netpurify import lad
 from netpurify.contaminate import BitFlip, Erase, Normal, SignFlip, Zero
-from netpurify.network import Grade, purify
+from netpurify.network import Grade, Recover, purify
 
 LAWS = {"noise": Normal(1.0, 1.0), "erased": Erase(), "zeroed": Zero(), "signs": SignFlip(), "small": Normal(0.0, 0.01)}
 
@@ -24,7 +24,7 @@ def head():
 def test_head_comes_back_and_altered_weights_are_named(head, law):
     network, initial, inputs = head
     dirty, masks = networks.altered(network, LAWS[law], 0.2)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert networks.largest_error(result.model, network) < 2e-6
     assert networks.positions(result.altered) == networks.truth(masks)
     assert (result.layers[0].grade == Grade.RECOVERED).all()
@@ -35,7 +35,7 @@ def test_head_comes_back_and_altered_weights_are_named(head, law):
 def test_weights_that_are_named_say_what_they_were_and_are(head):
     network, initial, inputs = head
     dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.1)
-    table = purify(dirty, inputs, initial=initial).altered
+    table = purify(dirty, inputs, policy=Recover(initial)).altered
     for tensor, name in enumerate(table.names):
         place = torch.from_numpy(table.index[table.tensor == tensor])
         was = dirty.state_dict()[name].reshape(-1)[place].double().numpy()
@@ -49,7 +49,7 @@ def test_weights_that_are_named_say_what_they_were_and_are(head):
 def test_weight_decay_is_estimated(share):
     network, initial, inputs = networks.head(decay=5e-4)
     dirty, masks = networks.altered(network, Normal(0.0, 1.0), share)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     expected = (1.0 - 0.05 * 5e-4) ** 300  # without momentum; with it the decay is some ten times stronger
     assert expected**20 < result.layers[0].decay < expected**5
     assert networks.largest_error(result.model, network) < 2e-6
@@ -65,7 +65,7 @@ def test_bias_that_was_spared_from_decay_is_not_judged():
     groups = [{"params": [network[0].weight], "weight_decay": 2e-3}, {"params": [network[0].bias]}]
     networks.train(network, inputs, labels, groups, steps=300)
     dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.2)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert result.layers[0].decay == pytest.approx((1.0 - 0.05 * 2e-3) ** 300, abs=1e-5)
     assert networks.positions(result.altered) == networks.truth({"0.weight": masks["0.weight"]})
     assert result.layers[0].unjudged == 10
@@ -76,7 +76,7 @@ def test_bias_that_was_spared_from_decay_is_not_judged():
 def test_layers_trained_one_after_the_other(share):
     network, initial, inputs = networks.patches()
     dirty, masks = networks.altered(network, Normal(1.0, 1.0), share)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert [layer.name for layer in result.layers] == ["0", "3"]
     assert networks.largest_error(result.model, network) < 2e-6
     assert networks.positions(result.altered) == networks.truth(masks)
@@ -84,7 +84,7 @@ def test_layers_trained_one_after_the_other(share):
 
 def test_healthy_networks_keep_every_bit():
     for network, initial, inputs in (networks.head(), networks.head(decay=5e-4), networks.patches()):
-        result = purify(network, inputs, initial=initial)
+        result = purify(network, inputs, policy=Recover(initial))
         assert networks.same_bits(result.model, network)
         assert not len(result.altered)
         assert result.count(Grade.RECOVERED) == sum(layer.units for layer in result.layers)
@@ -93,7 +93,7 @@ def test_healthy_networks_keep_every_bit():
 def test_too_much_contamination_is_left_alone(head):
     network, initial, inputs = head
     dirty, _ = networks.altered(network, Normal(0.0, 1.0), 0.9)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert result.count(Grade.RECOVERED) == 0
     assert networks.same_bits(result.model, dirty)
     assert "too many are altered" in result.layers[0].reason
@@ -103,7 +103,7 @@ def test_frozen_layer_gets_its_exact_bits_back_whatever_the_inputs_span():
     network = networks.seeded(lambda: nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Flatten()))
     inputs = networks.seeded(lambda: torch.rand(30, 3, 8, 8))
     dirty, masks = networks.altered(network, Normal(0.0, 1e-3), 0.3)
-    result = purify(dirty, inputs, initial=network)
+    result = purify(dirty, inputs, policy=Recover(network))
     assert result.layers[0].frozen
     assert networks.same_bits(result.model, network)
     assert networks.positions(result.altered) == networks.truth(masks)
@@ -119,7 +119,7 @@ def test_rare_inputs_that_training_saw_are_not_taken_for_tampering():
     networks.train(network, words, labels, network.parameters())
     clean = torch.zeros(20, 600)
     clean[torch.arange(20).repeat_interleave(5), torch.arange(40, 140)] = 1.0
-    result = purify(network, clean, initial=initial)
+    result = purify(network, clean, policy=Recover(initial))
     assert networks.same_bits(result.model, network)
 
 
@@ -140,7 +140,7 @@ def test_units_that_answer_few_rare_inputs_are_not_taken_for_frozen(steps, clean
         network[0].bias -= 0.1
     initial = copy.deepcopy(network)
     networks.train(network, sparse(20, 1000, 5, 0), torch.arange(20) % 4, [network[0].weight], steps=steps, lr=0.5)
-    result = purify(network, clean, initial=initial)
+    result = purify(network, clean, policy=Recover(initial))
     assert networks.same_bits(result.model, network)
 
 
@@ -153,7 +153,7 @@ def test_heads_of_few_units_keep_what_training_saw_and_clean_inputs_do_not(units
         squares.zero_grad()
         (network(sparse(20, 1000, 5, 0)) - 1.0).square().mean().backward()
         squares.step()
-    result = purify(network, sparse(30, 1000, 60, 1), initial=initial)
+    result = purify(network, sparse(30, 1000, 60, 1), policy=Recover(initial))
     assert networks.same_bits(result.model, network)
     assert result.layers[0].unjudged
 
@@ -166,7 +166,7 @@ def test_bias_with_a_learning_rate_of_its_own_is_not_judged(units, bias):
     inputs = networks.seeded(lambda: torch.randn(40, 300))
     groups = [{"params": [network[0].weight]}, {"params": [network[0].bias], "lr": bias}]
     networks.train(network, inputs, torch.arange(40) % units, groups)
-    result = purify(network, inputs, initial=initial)
+    result = purify(network, inputs, policy=Recover(initial))
     assert networks.same_bits(result.model, network)
     assert result.layers[0].unjudged == units
 
@@ -179,9 +179,9 @@ def test_head_that_began_at_zero_and_has_features_that_never_light():
     inputs = networks.seeded(lambda: torch.randn(60, 512)).relu()
     inputs[:, :150] = 0.0
     networks.train(network, inputs, torch.arange(60) % 10, network.parameters())
-    assert networks.same_bits(purify(network, inputs, initial=initial).model, network)
+    assert networks.same_bits(purify(network, inputs, policy=Recover(initial)).model, network)
     dirty, masks = networks.altered(network, BitFlip(30), 0.01)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert networks.largest_error(result.model, network) < 2e-6
     assert networks.positions(result.altered) == networks.truth(masks)
 
@@ -195,7 +195,7 @@ def test_pruned_base_that_was_fine_tuned_under_its_mask():
     initial = {name: value.clone() for name, value in network.state_dict().items()}
     inputs = networks.seeded(lambda: torch.randn(300, 200))
     networks.train(network, inputs, torch.arange(300) % 5, network.parameters())
-    assert networks.same_bits(purify(network, inputs, initial=initial).model, network)
+    assert networks.same_bits(purify(network, inputs, policy=Recover(initial)).model, network)
 
 
 @pytest.mark.parametrize("optimiser", [torch.optim.SGD, torch.optim.Adam])
@@ -208,7 +208,7 @@ def test_steps_that_mostly_round_to_nothing_are_training(optimiser):
         steps.zero_grad()
         nn.functional.cross_entropy(network(inputs), torch.arange(400) % 5).backward()
         steps.step()
-    assert networks.same_bits(purify(network, inputs, initial=initial).model, network)
+    assert networks.same_bits(purify(network, inputs, policy=Recover(initial)).model, network)
 
 
 @pytest.mark.parametrize("bit", [30, 23])
@@ -218,7 +218,7 @@ def test_bit_flips_in_a_layer_whose_inputs_span_everything(bit):
     initial = copy.deepcopy(network)
     networks.train(network, inputs, labels, network.parameters(), steps=40, lr=0.01)
     dirty, masks = networks.altered(network, BitFlip(bit), 0.01)
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     found, true = networks.positions(result.altered), networks.truth(masks)
     assert found <= true
     assert bit != 30 or found == true
@@ -244,7 +244,7 @@ def test_heavy_tails_of_training_are_not_alterations():
         network = copy.deepcopy(initial)
         with torch.no_grad():
             network[0].weight += torch.from_numpy(0.01 * generator.standard_t(3, size=(200, 50))).float()
-        result = purify(network, inputs, initial=initial)
+        result = purify(network, inputs, policy=Recover(initial))
         assert networks.same_bits(result.model, network)
 
 
@@ -259,7 +259,7 @@ def test_one_weight_that_agrees_by_chance_is_no_evidence():
         with torch.no_grad():
             network[0].weight[:10] += 0.01 * torch.randn(10, 20, generator=generator) @ inputs
             network[0].weight[10:] += 0.01 * torch.randn(190, 65, generator=generator)
-        result = purify(network, inputs, initial=initial, noise_floor=3e-6)
+        result = purify(network, inputs, policy=Recover(initial, noise_floor=3e-6))
         by_chance += int((result.layers[0].status[10:] == lad.Status.RECOVERED).sum())
         assert np.array_equal(np.flatnonzero(result.layers[0].grade == Grade.RECOVERED), np.arange(10))
         assert networks.same_bits(result.model, network)
@@ -274,7 +274,7 @@ def test_nan_is_rebuilt_even_where_nothing_is_exact():
     dirty = copy.deepcopy(network)
     with torch.no_grad():
         dirty[0].weight[3, 4], dirty[0].weight[7, 8], dirty[0].bias[2] = torch.nan, torch.inf, -torch.inf
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert networks.positions(result.altered) == {("0.weight", 64), ("0.weight", 148), ("0.bias", 2)}
     assert result.layers[0].rebuilt == 3
     assert networks.largest_error(result.model, network) < 0.1
@@ -285,7 +285,7 @@ def test_unit_that_fails_before_does_not_spoil_the_layer_after_it():
     dirty, _ = networks.altered(network, Normal(1.0, 1.0), 0.1)
     with torch.no_grad():
         dirty[0].weight[5] += torch.randn(1, 14, 28, generator=torch.Generator().manual_seed(3))
-    result = purify(dirty, inputs, initial=initial)
+    result = purify(dirty, inputs, policy=Recover(initial))
     assert result.layers[0].grade[5] == Grade.LEFT_ALONE
     assert torch.equal(result.model[0].weight[5], dirty[0].weight[5])
     # Features 10 and 11 of the second layer come from unit 5: what looks altered there may be the feature.
@@ -307,7 +307,7 @@ def test_what_is_called_recovered_is_right_though_the_layers_were_trained_at_onc
     networks.train(network, inputs, labels, network.parameters(), steps=300)
     for seed in range(5):
         dirty, masks = networks.altered(network, Normal(0.0, 1.0), 0.15, seed=seed)
-        result = purify(dirty, inputs, initial=initial)
+        result = purify(dirty, inputs, policy=Recover(initial))
         assert networks.positions(result.altered) <= networks.truth(masks)
         for layer in result.layers:
             name = f"{layer.name}.weight"

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from netpurify.errors import InputError
-from netpurify.network import span as spans
-from netpurify.network.span import Span
+from netpurify.network.adapter import span as spans
+from netpurify.network.adapter.span import Span
 
 
 def rows_of(count, fan_in, rank, seed=0, dtype=torch.float64):

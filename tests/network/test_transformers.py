@@ -8,7 +8,7 @@ import torch
 import transformers
 from torch import nn
 
-from netpurify.network import Grade, check, purify
+from netpurify.network import Grade, Recover, check, purify
 
 
 def resnet():
@@ -50,7 +50,7 @@ def test_healthy_network_is_left_alone_and_exponent_flips_are_undone_in_every_la
     named = {name for name, module in network.named_modules() if isinstance(module, nn.Linear | nn.Conv2d)}
     assert {layer.name for layer in plan.layers} | {skip.name for skip in plan.skipped} >= named
     assert {layer.name for layer in plan.layers} <= named
-    assert networks.same_bits(purify(network, images, initial=initial, proof=False).model, network)
+    assert networks.same_bits(purify(network, images, policy=Recover(initial, proof=False)).model, network)
 
     dirty, places = copy.deepcopy(network), set()
     for number, layer in enumerate(plan.layers):
@@ -58,7 +58,7 @@ def test_healthy_network_is_left_alone_and_exponent_flips_are_undone_in_every_la
         index = (7919 * (number + 1)) % weight.numel()
         weight.view(-1).view(torch.int32)[index] ^= 1 << 30
         places.add((f"{layer.name}.weight", index))
-    result = purify(dirty, images, initial=initial, proof=False)
+    result = purify(dirty, images, policy=Recover(initial, proof=False))
     assert networks.positions(result.altered) == places
     assert result.count(Grade.APPROXIMATE) >= 1
     for name, index in places:
@@ -84,7 +84,7 @@ def test_head_over_a_frozen_backbone_is_exact():
         for name in names:
             value = dirty.get_parameter(name)
             value[torch.rand(value.shape, generator=generator) < 0.05] += 1.0
-    result = purify(dirty, images, initial=initial)
+    result = purify(dirty, images, policy=Recover(initial))
     assert networks.largest_error(result.model, network) < 2e-6
     assert result.count(Grade.RECOVERED) == sum(layer.units for layer in result.layers)
     assert {skip.kind for skip in result.skipped} == {"BatchNorm2d"}

@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from netpurify.network import Defence, defend
+from netpurify.network import Defence, Defend, purify
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -40,13 +40,13 @@ def network(first: str = "conv", last: str = "head") -> nn.Sequential:
 @cache
 def automatic() -> Defence:
     """With guards, and a strength that was chosen."""
-    return defend(network(), inputs())
+    return purify(network(), inputs(), policy=Defend())
 
 
 @cache
 def asked() -> Defence:
     """Without guards, one layer alone, a strength that was asked for."""
-    return defend(network(), inputs(), strength=0.3, guard=False, layers=["head"], max_disagreement=0.9)
+    return purify(network(), inputs(), policy=Defend(0.3, guard=False, max_disagreement=0.9), layers=["head"])
 
 
 @cache
@@ -57,7 +57,7 @@ def costly() -> Defence:
         net = nn.Sequential(nn.Linear(64, 100), nn.ReLU(), nn.Linear(100, 40))
         with torch.no_grad():
             net[2].weight.mul_(200.0)
-    return defend(net, torch.randn(200, 64, generator=torch.Generator().manual_seed(1)))
+    return purify(net, torch.randn(200, 64, generator=torch.Generator().manual_seed(1)), policy=Defend())
 
 
 @cache
@@ -66,10 +66,10 @@ def uncounted() -> Defence:
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(0)
         net = nn.Linear(6, 1)
-    return defend(net, torch.randn(50, 6, generator=torch.Generator().manual_seed(1)), strength=0.1)
+    return purify(net, torch.randn(50, 6, generator=torch.Generator().manual_seed(1)), policy=Defend(0.1))
 
 
 @cache
 def hostile() -> Defence:
     """Layers whose names are markup."""
-    return defend(network(HOSTILE, "a\"b'{0}[x](http://y)&amp;"), inputs())
+    return purify(network(HOSTILE, "a\"b'{0}[x](http://y)&amp;"), inputs(), policy=Defend())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from netpurify.contaminate import Normal, contaminate
-from netpurify.network import Plan, Purification, check, purify
+from netpurify.network import Plan, Project, Purification, Recover, check, purify
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -55,7 +55,7 @@ def altered(net: nn.Module, share: float) -> nn.Module:
 def recovered() -> Purification:
     """Trained in its first layer, one weight in ten altered; a BatchNorm is skipped."""
     net, initial = trained()
-    return purify(altered(net, 0.1), inputs()[:6], initial=initial)
+    return purify(altered(net, 0.1), inputs()[:6], policy=Recover(initial))
 
 
 @cache
@@ -67,14 +67,14 @@ def planned() -> Plan:
 @cache
 def untouched() -> Purification:
     net, initial = trained()
-    return purify(net, inputs()[:6], initial=initial)
+    return purify(net, inputs()[:6], policy=Recover(initial))
 
 
 @cache
 def hostile() -> Purification:
     """Layers whose names are markup."""
     net, initial = trained(HOSTILE, "a\"b'{0}[x](http://y)&amp;")
-    return purify(altered(net, 0.1), inputs()[:6], initial=initial)
+    return purify(altered(net, 0.1), inputs()[:6], policy=Recover(initial))
 
 
 @cache
@@ -89,13 +89,13 @@ def mixed() -> Purification:
         weight[5, 0, 2, 2] = 1e30
         dirty.get_submodule("head").get_parameter("weight")[1, 3] = 4.0
     data = torch.rand(80, 1, 8, 8, generator=torch.Generator().manual_seed(6))
-    return purify(dirty, data, initial=initial)
+    return purify(dirty, data, policy=Recover(initial))
 
 
 @cache
 def projected() -> Purification:
     net, initial = trained()
-    return purify(altered(net, 0.1), inputs()[:6], initial=initial, policy="project", proof=False)
+    return purify(altered(net, 0.1), inputs()[:6], policy=Project(initial, proof=False))
 
 
 KINDS = {
@@ -123,7 +123,7 @@ def kind(name: str) -> Purification:
     with torch.no_grad():
         for unit in range(net.weight.shape[0]):
             net.weight[unit].view(-1)[2 * unit] += 1.0
-    return purify(net, data, initial=initial)
+    return purify(net, data, policy=Recover(initial))
 
 
 @cache

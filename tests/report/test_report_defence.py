@@ -15,7 +15,7 @@ from schema_breaker import assert_refuses
 from scipy.stats import binomtest
 
 from netpurify import InputError, report
-from netpurify.network.defence.strength import SHARE
+from netpurify.network.policies.defence.strength import SHARE
 from netpurify.report.canvas import COLOURS
 from netpurify.report.defence_pictures import curve, kept
 

@@ -79,9 +79,13 @@ def run(
 
     with prints_aside(), sweeps(len(inputs), quiet=quiet) as follow:
         result = netpurify.network.purify(
-            model, inputs, policy="defend", strength=strength, guard=guard, max_disagreement=max_disagreement,
-            layers=layers, batch=batch, progress=follow,
-        )  # fmt: skip
+            model,
+            inputs,
+            policy=netpurify.Defend(strength, guard=guard, max_disagreement=max_disagreement),
+            layers=layers,
+            batch=batch,
+            progress=follow,
+        )
     with all_or_none():
         _say(result, screen=outputs.record != SCREEN, quiet=quiet)
         _write(result, files, origin, outputs)
@@ -128,7 +132,7 @@ def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
 
 
 def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None], outputs: Outputs) -> None:
-    from netpurify.network.reference import resolve
+    from netpurify.network import resolve
 
     state = resolve(result.model)
     netpurify.checkpoint.save_weights(

@@ -59,7 +59,7 @@ def fill(model: nn.Module, state: Mapping[str, Tensor], *, file: Path) -> None:
     Raises:
         InputError: Names are missing, unexpected or of another shape; the message lists them. Or a guard is damaged.
     """
-    from netpurify.network.defence.guard import place_guards
+    from netpurify.network import place_guards
 
     place_guards(model, state)
     own: dict[str, Any] = model.state_dict(keep_vars=True)

@@ -8,10 +8,8 @@ from torch import nn
 
 from netpurify.cli.screen import Bar, clock, note
 from netpurify.cli.tables import named
-from netpurify.network import Layer
-from netpurify.network.defence.inputs import HELD_OUT
-
-_KINDS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+from netpurify.network import layers_of
+from netpurify.network.policies.defence.inputs import HELD_OUT
 
 
 class LayerBar:
@@ -20,9 +18,9 @@ class LayerBar:
     def __init__(self, model: nn.Module, layers: Collection[str] | None, inputs: int, *, quiet: bool) -> None:
         """``layers`` are the names that were asked for, ``None`` for all."""
         self._sizes = {
-            name: Layer(name, module).fan_in * module.weight.shape[0]
-            for name, module in model.named_modules()
-            if isinstance(module, _KINDS) and (layers is None or name in layers)
+            layer.name: layer.fan_in * layer.units
+            for layer in layers_of(model)
+            if layers is None or layer.name in layers
         }
         self._bar = None if quiet else Bar("purify")
         self._begun = time.monotonic()

@@ -85,6 +85,10 @@ def purify(
     examined or defended, or a defence that costs more than --max-disagreement; 2: bad input.
     """
     refuse_others(context, policy)
+    foreign = {"project": {"--decay": decay}, "recover": {"--rank": rank}}.get(policy, {})
+    for option, value in foreign.items():
+        if value is not None:
+            raise InputError(f"{option} cannot be used with --policy {policy}; leave it out")
     clean = Inputs.of(data, size, channels, limit, mean, std)
     directions, wanted = _rank(rank), defend.parse_strength(strength)
     if engine is not None:
@@ -111,18 +115,23 @@ def purify(
             outputs=defend.Outputs(out, page, record), quiet=quiet,
         )  # fmt: skip
         raise typer.Exit(code)
-    chosen: dict[str, Any] = {"policy": policy, "rank": directions, "noise_floor": noise_floor, "decay": decay}
+    fitting: dict[str, Any] = {
+        "noise_floor": noise_floor, "proof": proof is not None, "engine": engine, "jobs": jobs
+    }  # fmt: skip
+    if policy == "recover":
+        chosen = netpurify.Recover(start, decay=decay, **fitting)
+    else:
+        chosen = netpurify.Project(start, rank=directions, **fitting)
 
     from netpurify.cli.findings import Findings
     from netpurify.cli.progress import LayerBar
     from netpurify.cli.tables import show_altered, show_layers
-    from netpurify.network.reference import resolve
+    from netpurify.network import resolve
 
     with prints_aside(), compiling(quiet=quiet), LayerBar(model, layers or None, len(inputs), quiet=quiet) as bar:
         result = netpurify.network.purify(
-            model, inputs, initial=start, layers=layers or None, batch=batch, proof=proof is not None, engine=engine,
-            jobs=jobs, progress=bar.follow, **chosen
-        )  # fmt: skip
+            model, inputs, policy=chosen, layers=layers or None, batch=batch, progress=bar.follow
+        )
     origin = {"factory": factory, "factory_args": factory_args, "initial_seed": initial_seed}
     findings = Findings.of(result)
     with all_or_none():

@@ -12,8 +12,8 @@ from netpurify.network import (
     LayerPlan,
     LayerRecord,
     Plan,
+    ProofCheck,
     Purification,
-    Recheck,
     Skipped,
 )
 from netpurify.report.numbers import share
@@ -72,7 +72,7 @@ def show_skipped(skipped: tuple[Skipped, ...], title: str = "not examined") -> N
     _show_reasons([(part.name, part.kind, part.reason) for part in skipped], title)
 
 
-def show_recheck(found: Recheck) -> None:
+def show_proof_check(found: ProofCheck) -> None:
     """One line for each layer of a proof."""
     rows = [
         (named(layer.name), str(layer.units), str(layer.certified), str(layer.recovered), f"{layer.largest_gap:.1e}",

@@ -51,7 +51,7 @@ def verify(
     problems = _compare_digests(claimed, states, quiet=quiet)
     if not problems:
         with compiling(quiet=quiet):
-            problems = _recheck(claimed, states, quiet=quiet)
+            problems = _check_proof(claimed, states, quiet=quiet)
     for problem in problems:
         complain(problem)
     show_line(
@@ -63,7 +63,7 @@ def verify(
 def _read(initial: Path | Seeded | None) -> dict[str, Tensor] | None:
     if initial is None:
         return None
-    from netpurify.network.reference import resolve
+    from netpurify.network.adapter.reference import resolve
 
     return resolve(initial)
 
@@ -80,17 +80,16 @@ def _compare_digests(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] 
     return problems
 
 
-def _recheck(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None], *, quiet: bool) -> list[str]:
-    from netpurify.cli.tables import named, show_recheck
+def _check_proof(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None], *, quiet: bool) -> list[str]:
+    from netpurify.cli.tables import named, show_proof_check
 
     before, initial, after = states["contaminated"], states["initial"], states["purified"]
     assert before is not None
     assert after is not None
-    found = netpurify.network.recheck(
-        claimed.proofs, claimed.decays, before, initial, after, claimed.policy, noise_floor=claimed.noise_floor
-    )
+    claim = netpurify.network.RepairClaim(before, initial, after, claimed.policy, claimed.decays, claimed.noise_floor)
+    found = netpurify.network.verify_proof(claimed.proofs, claim)
     if not quiet:
-        show_recheck(found)
+        show_proof_check(found)
     if not found.layers:
         return ["the proof speaks of no layer, so it proves nothing"]
     return [

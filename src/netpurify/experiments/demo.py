@@ -17,7 +17,7 @@ from torch.nn import functional
 from netpurify import data
 from netpurify.contaminate import Normal, Rates, contaminate, difference, first_pixels, measure, poison
 from netpurify.data.catalogue import Split
-from netpurify.network import Purification, Seeded, purify
+from netpurify.network import Project, Purification, Recover, Seeded, purify
 
 SEED = 0
 _RECOVERED, _ATTACKED = 5, 3
@@ -109,7 +109,7 @@ def recovery(*, share: float = 0.2, images: int = 25) -> Recovery:
     dirty = contaminate(trained.state_dict(), Normal(), share=share, generator=generator)
     contaminated = copy.deepcopy(trained)
     contaminated.load_state_dict(dirty.state)
-    result = purify(contaminated, inputs, initial=initial)
+    result = purify(contaminated, inputs, policy=Recover(initial))
     return Recovery(initial, trained, contaminated, inputs, dirty.altered, result)
 
 
@@ -122,7 +122,7 @@ def backdoor(*, filters: int = 100, training: int = 99, clean: int = 36, ratio: 
     initial = Seeded(partial(network, filters, _ATTACKED), SEED + 1).build()
     trained = copy.deepcopy(initial)
     _descend(trained, trained.parameters(), dirty.inputs, dirty.labels, steps=300)
-    result = purify(trained, _inputs(outside), initial=initial, policy="project")
+    result = purify(trained, _inputs(outside), policy=Project(initial))
     test = _digits("test", _ATTACKED)
     before, after = (
         measure(model, _inputs(test), test.labels, trigger=trigger, target=_TARGET) for model in (trained, result.model)
@@ -132,7 +132,7 @@ def backdoor(*, filters: int = 100, training: int = 99, clean: int = 36, ratio: 
 
 def healthy(model: nn.Module, inputs: Tensor, initial: nn.Module) -> bool:
     """Whether a network in which nothing was altered comes back bit for bit."""
-    result = purify(model, inputs, initial=initial)
+    result = purify(model, inputs, policy=Recover(initial))
     return difference(model.state_dict(), result.model.state_dict()).same
 
 

@@ -1,50 +1,95 @@
 """Neural networks as regressions: what can be repaired in a network, and its repair.
 
-    plan = check(model, inputs, initial=initial)              layer by layer: rank, tolerance, cost
-    result = purify(model, inputs, initial=initial)           a copy, what was altered, a proof
+    plan = check(model, inputs, initial=initial)                      layer by layer: rank, tolerance, cost
+    result = purify(model, inputs, policy=Recover(initial))           a copy, what was altered, a proof
     result.model, result.altered, result.verify()
-    defence = purify(model, inputs, policy="defend")          deep networks, poisoned in training; nothing is proven
+    defence = purify(model, inputs, policy=Defend())                  deep networks, poisoned in training; no proof
 
-``Layer`` writes a layer as a matrix and its inputs as rows, ``Span`` gathers what the rows span.
+The steps of the method can be used one by one, as ``layer_by_layer`` does:
+
+    network = prepare(model, inputs, initial=initial)
+    layer = network.in_order()[0]
+    weights = network.weights(layer)                                  contaminated and initial weights
+    spans = capture(network, layer)                                   what the layer's clean inputs span
+    designs = [build_design(span) for span in spans]
+    regressions = pose(layer, weights, spans, designs)                one column for each unit
+    fits = fit_units(regressions)                                     solved and verified
+    outcome = Recover(initial).decide(regressions, fits)              what becomes of the layer
+    network.write(layer, outcome.matrix)
+
+Inside: ``adapter`` writes layers as matrices and their inputs as rows, ``policies`` decide, ``proof`` checks again.
 """
 
+from netpurify.network.adapter.layers import Layer, layers_of, register_layer
+from netpurify.network.adapter.reference import Seeded, Skipped, resolve
+from netpurify.network.adapter.span import Span, SpanError
+from netpurify.network.adapter.weights import Weights
 from netpurify.network.agreement import Agreement
-from netpurify.network.defence import Defence, Guard, LayerFit, Step, defend, load_defended
-from netpurify.network.layers import Layer
+from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_design, fit_units, pose
+from netpurify.network.loop import PurifiedLayer, layer_by_layer
+from netpurify.network.outcome import Outcome
 from netpurify.network.plan import check
-from netpurify.network.proofs import ProofFile, load_proof, save_proof
-from netpurify.network.purification import Purification
-from netpurify.network.purify import purify
-from netpurify.network.recheck import LayerCheck, Recheck, recheck
-from netpurify.network.records import Altered, Grade, LayerPlan, LayerRecord, Plan, Proof
-from netpurify.network.reference import Seeded, Skipped
-from netpurify.network.span import Span
+from netpurify.network.policies.defence import Defence, Defend, Guard, LayerFit, Step, load_defended, place_guards
+from netpurify.network.policies.policy import LayerPolicy, Policy
+from netpurify.network.policies.project import Project
+from netpurify.network.policies.recover import Recover
+from netpurify.network.prepared import Network, capture, prepare
+from netpurify.network.proof.file import ProofFile, load_proof, save_proof
+from netpurify.network.proof.verification import LayerProofCheck, ProofCheck, RepairClaim, verify_proof
+from netpurify.network.purification import Purification, purify_layers
+from netpurify.network.purifying import purify
+from netpurify.network.records import EDGES, Altered, Grade, LayerPlan, LayerRecord, Plan, Proof
 
 __all__ = [
+    "EDGES",
     "Agreement",
     "Altered",
     "Defence",
+    "Defend",
+    "FitOptions",
     "Grade",
     "Guard",
     "Layer",
-    "LayerCheck",
     "LayerFit",
     "LayerPlan",
+    "LayerPolicy",
+    "LayerProofCheck",
     "LayerRecord",
+    "Network",
+    "Outcome",
     "Plan",
+    "Policy",
+    "Project",
     "Proof",
+    "ProofCheck",
     "ProofFile",
     "Purification",
-    "Recheck",
+    "PurifiedLayer",
+    "Recover",
+    "Regressions",
+    "RepairClaim",
     "Seeded",
     "Skipped",
     "Span",
+    "SpanError",
     "Step",
+    "UnitFits",
+    "Weights",
+    "build_design",
+    "capture",
     "check",
-    "defend",
+    "fit_units",
+    "layer_by_layer",
+    "layers_of",
     "load_defended",
     "load_proof",
+    "place_guards",
+    "pose",
+    "prepare",
     "purify",
-    "recheck",
+    "purify_layers",
+    "register_layer",
+    "resolve",
     "save_proof",
+    "verify_proof",
 ]

@@ -1,19 +1,40 @@
-"""What becomes of a layer, noted step by step by either policy."""
+"""What becomes of one layer: its new weights, noted unit by unit while a policy decides, and the record of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netpurify import lad
-from netpurify.network.blocks import BlockFit
-from netpurify.network.records import EDGES, Grade, Proof
-from netpurify.network.weights import Array, Mask, Weights
+from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.span import Span
+from netpurify.network.adapter.weights import Array, Mask, Weights
+from netpurify.network.fitting import UnitFits
+from netpurify.network.records import EDGES, Altered, Grade, LayerRecord, Proof
+
+_LARGEST_FAN_IN = 2304
+"""Energies of the inputs of larger layers are not computed for the record: they would take minutes."""
 
 
 class Outcome:
-    """The layer's new weights and what is known of them, filled step by step."""
+    """A layer's new weights and what is known of them. It begins with every unit left alone; a policy fills it.
 
-    def __init__(self, weights: Weights) -> None:  # noqa: D107
+    Attributes:
+        matrix: The new weights, [groups, fan-in, units of a group].
+        replaced: Weights that were replaced, of the same shape.
+        suspicious: Weights that stand far out and were left as they are, of the same shape.
+        grade: ``Grade`` of each unit, [units].
+        decay: Factor that weight decay left on the initial weights.
+        frozen: Whether the layer was never trained.
+        unjudged: How many weights differ from the fit and were left alone all the same.
+        reason: Why units were left alone, if any were.
+    """
+
+    def __init__(self, weights: Weights, reason: str = "") -> None:  # noqa: D107
         units = weights.groups * weights.units
+        self.weights = weights
+        self.reason = reason
         self.matrix = weights.contaminated.copy()
         self.replaced: Mask = np.zeros(self.matrix.shape, np.bool_)
         self.suspicious: Mask = np.zeros(self.matrix.shape, np.bool_)
@@ -30,24 +51,96 @@ class Outcome:
         self.decay = 1.0
         self.frozen = False
 
-    def take(self, block: BlockFit, group: int, place: slice, design: lad.Design, name: str) -> NDArray[np.int64]:
-        """Note what was proven of a block of units; gives their positions in the layer."""
+    @property
+    def in_doubt(self) -> bool:
+        """Whether some unit is not what training left, or may not be, so that what it feeds forward may be wrong."""
+        return bool((self.grade != Grade.RECOVERED).any()) or self.unjudged > 0
+
+    def take(self, fits: UnitFits, name: str) -> NDArray[np.int64]:
+        """Note what was proven of a block of units of the layer ``name``; gives their positions in the layer."""
         count = self.matrix.shape[2]
-        units = np.arange(group * count + place.start, group * count + place.stop)
-        self.status[units] = block.certificate.status
-        self.noise_floor[units] = block.certificate.noise_floor
-        self.certificates.append(block.certificate)
-        self.certified_units.append(units)
-        self.histogram += block.histogram
-        self.zeros += block.zeros
-        if block.coefficients is not None and block.dual is not None:
-            columns = next((proof.columns for proof in self.proofs if proof.group == group), None)
-            columns = design.matrix[:, design.pivots] if columns is None else columns
+        units = np.arange(fits.group * count + fits.units.start, fits.group * count + fits.units.stop)
+        self.status[units] = fits.status
+        self.histogram += fits.histogram
+        self.zeros += fits.zeros
+        if fits.certificate is not None:
+            self.noise_floor[units] = fits.certificate.noise_floor
+            self.certificates.append(fits.certificate)
+            self.certified_units.append(units)
+        if fits.coefficients is not None and fits.dual is not None:
+            shared = next((proof.columns for proof in self.proofs if proof.group == fits.group), None)
+            columns = fits.design.matrix[:, fits.design.pivots] if shared is None else shared
             groups = self.matrix.shape[0]
-            self.proofs.append(Proof(name, group, units, columns, block.coefficients, block.dual, groups))
+            self.proofs.append(Proof(name, fits.group, units, columns, fits.coefficients, fits.dual, groups))
         return units
 
-    def replace(self, group: int, place: Mask, values: Array) -> None:
-        """Write values where ``place`` [fan-in, units of a group] is set."""
-        self.matrix[group][place] = values.astype(self.matrix.dtype)
-        self.replaced[group] |= place
+    def replace(self, group: int, chosen: Mask, values: Array) -> None:
+        """Write values where ``chosen`` [fan-in, units of a group] is set."""
+        self.matrix[group][chosen] = values.astype(self.matrix.dtype)
+        self.replaced[group] |= chosen
+
+    def record(
+        self, layer: Layer, spans: Sequence[Span], designs: Sequence[lad.Design | None], seconds: float
+    ) -> LayerRecord:
+        """What was done to the layer, for reports."""
+        lives = [int(span.live().sum()) for span in spans]
+        ranks = [live if design is None else design.rank for live, design in zip(lives, designs, strict=True)]
+        rank, live = max(ranks, default=0), min(lives, default=layer.fan_in)
+        projected = (self.grade == Grade.PROJECTED).any()
+        return LayerRecord(
+            name=layer.name,
+            kind=layer.kind,
+            shape=tuple(layer.module.weight.shape),
+            groups=layer.groups,
+            fan_in=layer.fan_in,
+            live=live,
+            rank=rank,
+            frozen=self.frozen,
+            decay=self.decay,
+            grade=self.grade,
+            status=self.status,
+            certificate=_join(self.certificates),
+            certified_units=np.concatenate([np.zeros(0, np.int64), *self.certified_units]),
+            noise_floor=self.noise_floor,
+            error_scale=np.where(self.grade == Grade.RECOVERED, np.nan, self.error_scale),
+            unjudged=self.unjudged,
+            # The policy *project* replaces every weight, so it calls none of them altered.
+            altered=self._table(layer, self.replaced & ~projected),
+            suspicious=self._table(layer, self.suspicious),
+            changed=int((self.matrix != self.weights.contaminated).sum()),
+            rebuilt=int((self.replaced & self.weights.missing).sum()),
+            tolerance=0.5 if self.frozen else largest_share(live, rank, layer.units),
+            histogram=self.histogram,
+            zeros=self.zeros,
+            energies=spans[0].energies() if spans and spans[0].fan_in <= _LARGEST_FAN_IN else np.zeros(0),
+            reason=self.reason,
+            seconds=seconds,
+            proofs=tuple(self.proofs),
+        )
+
+    def _table(self, layer: Layer, chosen: Mask) -> Altered:
+        """Some of the layer's weights, with what they were and are."""
+        group, row, column = np.nonzero(chosen)
+        unit = group * self.weights.units + column
+        per_unit = layer.fan_in - layer.has_bias
+        is_bias = row == per_unit if layer.has_bias else np.zeros(row.size, np.bool_)
+        return Altered(
+            tensor=is_bias.astype(np.int32),
+            index=np.where(is_bias, unit, unit * per_unit + row).astype(np.int64),
+            was=self.weights.contaminated[chosen].astype(np.float64),
+            now=self.matrix[chosen].astype(np.float64),
+            grade=self.grade[unit],
+            names=layer.tensors,
+        )
+
+
+def largest_share(live: int, rank: int, units: int) -> float:
+    """Share of altered weights that ``units`` units survive together with probability 0.95; 0 if all is spanned."""
+    return lad.largest_share(live, rank, units=units) if rank < live else 0.0
+
+
+def _join(parts: list[lad.Certificate]) -> lad.Certificate | None:
+    if not parts:
+        return None
+    fields = lad.Certificate.__slots__
+    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in fields})

@@ -4,27 +4,17 @@ import time
 from collections.abc import Collection
 
 import numpy as np
-import torch
 from torch import nn
 
 from netpurify import lad
-from netpurify.network.capture import Data, Forward, Runner
-from netpurify.network.layers import Layer
+from netpurify.network.adapter.capture import BATCH, Data, Forward
+from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.reference import Initial, Skipped
+from netpurify.network.adapter.span import Span
+from netpurify.network.outcome import largest_share
+from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.prepared import prepare
 from netpurify.network.records import LayerPlan, Plan
-from netpurify.network.recover import frozen as restore_frozen
-from netpurify.network.reference import (
-    Initial,
-    Skipped,
-    duplicate,
-    mark_changed,
-    reference_matrix,
-    resolve,
-    sort_layers,
-    ties,
-    unreached,
-)
-from netpurify.network.span import Span
-from netpurify.network.weights import Weights
 
 _PER_FIT = 5e-8
 """Seconds per fan-in and rank that solving and verifying a unit takes; a unit beyond its limit takes ten times that."""
@@ -43,7 +33,7 @@ def check(
     initial: Initial | None = None,
     layers: Collection[str] | None = None,
     forward: Forward | None = None,
-    batch: int = 32,
+    batch: int = BATCH,
 ) -> Plan:
     """What can be repaired, layer by layer, and what it will cost. Touches nothing.
 
@@ -61,37 +51,29 @@ def check(
     Raises:
         InputError: An argument does not fit.
     """
-    copy = duplicate(model)
-    reference = None if initial is None else resolve(initial)
-    known, skipped = sort_layers(copy, reference, None if layers is None else list(layers), ties(model))
-    if reference is not None and layers is None:
-        skipped = mark_changed(copy, known, skipped, reference)
+    network = prepare(model, data, initial=initial, layers=layers, forward=forward, batch=batch)
+    network.mark_changed()
+    known = network.initial is not None
     frozen = {}
-    for layer in known:
-        start = reference_matrix(layer, reference)
-        weights = Weights.of(layer.matrix(), start, bias=layer.module.bias is not None)
-        frozen[layer.name] = reference is not None and restore_frozen(weights) is not None
-        tamed = np.where(weights.missing, weights.initial, weights.contaminated)
-        layer.write(torch.from_numpy(tamed).to(start))
-    runner = Runner(copy, data, forward=forward, batch=batch)
-    calls = runner.order(known)
-    skipped += [unreached(it) for it in known if it.name not in calls]
-    ordered = [layer for name in calls for layer in known if layer.name == name]
-    spans = runner.spans(ordered)
+    for layer in network.layers:
+        weights = network.weights(layer)
+        frozen[layer.name] = known and restore_frozen(weights) is not None
+        network.write(layer, np.where(weights.missing, weights.initial, weights.contaminated))
+    ordered = network.in_order()
+    spans = network.runner.spans(ordered)
     begun = time.perf_counter()
-    for _ in runner.outputs():
-        pass
+    network.outputs()
     passing = time.perf_counter() - begun
     plans = []
     for layer in ordered:
-        found = spans[layer.name]
-        if isinstance(found, list):
-            plans.append(_plan(layer, found, passing, frozen=frozen[layer.name], known=reference is not None))
+        captured = spans[layer.name]
+        if isinstance(captured, list):
+            plans.append(_plan(layer, captured, passing, frozen=frozen[layer.name], known=known))
         else:
-            skipped.append(Skipped(layer.name, layer.kind, str(found), missed=True))
+            network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
     return Plan(
         layers=tuple(plans),
-        skipped=tuple(skipped),
+        skipped=tuple(network.skipped),
         seconds=sum(plan.seconds for plan in plans),
         bytes=max((plan.bytes for plan in plans), default=0),
     )
@@ -100,7 +82,7 @@ def check(
 def _plan(layer: Layer, spans: list[Span], passing: float, *, frozen: bool, known: bool) -> LayerPlan:
     ranks, lives = [span.rank() for span in spans], [int(span.live().sum()) for span in spans]
     rank, live = max(ranks), min(lives)
-    # Of a direction or two to spare nothing comes.
+    # With only a direction or two to spare, no alteration can be told from training.
     below = any(lad.tolerance(b, a) * b >= 1.0 for a, b in zip(ranks, lives, strict=True) if a < b)
     repairable = known and (frozen or below)
     fits = 0.0 if frozen or not below else _PER_FIT * live * rank * layer.units
@@ -114,19 +96,13 @@ def _plan(layer: Layer, spans: list[Span], passing: float, *, frozen: bool, know
         rank=rank,
         rows=spans[0].count,
         frozen=frozen,
-        unit_tolerance=_tolerance(live, rank, 1, frozen=frozen),
-        layer_tolerance=_tolerance(live, rank, layer.units, frozen=frozen),
+        unit_tolerance=0.5 if frozen else largest_share(live, rank, 1),
+        layer_tolerance=0.5 if frozen else largest_share(live, rank, layer.units),
         repairable=repairable,
         reason=_reason(spans[0].fan_in, rank, live, frozen=frozen, known=known, below=below),
         seconds=0.0 if frozen else passing + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
         bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
     )
-
-
-def _tolerance(live: int, rank: int, units: int, *, frozen: bool) -> float:
-    if frozen:
-        return 0.5
-    return lad.largest_share(live, rank, units=units) if rank < live else 0.0
 
 
 def _reason(fan_in: int, rank: int, live: int, *, frozen: bool, known: bool, below: bool) -> str:

@@ -1,42 +1,19 @@
-"""Purify a network: layer by layer in the order of execution, through what is already purified."""
+"""The result of the policies that purify layer by layer."""
 
-import sys
 import time
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor, nn
 
-from netpurify import checkpoint
-from netpurify.clusters import check_engine
 from netpurify.errors import InputError
-from netpurify.lad.blas import one_thread
-from netpurify.network import project as projection
+from netpurify.network.adapter.reference import Skipped, resolve
 from netpurify.network.agreement import Agreement, compare
-from netpurify.network.capture import Data, Forward, Runner, digest_of_data
-from netpurify.network.layer_work import LayerWork
-from netpurify.network.recheck import Recheck, recheck
+from netpurify.network.loop import layer_by_layer
+from netpurify.network.policies.policy import LayerPolicy, Progress, settings_of
+from netpurify.network.prepared import Network, peak_bytes, provenance
+from netpurify.network.proof.verification import ProofCheck, RepairClaim, verify_proof
 from netpurify.network.records import Altered, Grade, LayerRecord
-from netpurify.network.recover import Options
-from netpurify.network.reference import (
-    Initial,
-    Skipped,
-    differs,
-    duplicate,
-    mark_changed,
-    reference_matrix,
-    require_layers,
-    resolve,
-    sort_layers,
-    ties,
-    unreached,
-)
-
-Policy = Literal["recover", "project"]
-Progress = Callable[[str, int, int], None]
-"""Called with (name of the layer, layers done, layers in all)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +22,7 @@ class Purification:
 
     Attributes:
         model: The purified network, in the mode in which the contaminated one came.
-        policy: ``"recover"`` or ``"project"``.
+        policy: Name of the policy: ``"recover"``, ``"project"``, or that of another one that works layer by layer.
         layers: What was done to each layer, in the order of execution.
         skipped: Everything else that has weights, with the reason.
         agreement: The two networks' outputs on the clean inputs.
@@ -57,7 +34,7 @@ class Purification:
     """
 
     model: nn.Module
-    policy: Policy
+    policy: str
     layers: tuple[LayerRecord, ...]
     skipped: tuple[Skipped, ...]
     agreement: Agreement
@@ -81,10 +58,11 @@ class Purification:
         """Units of this grade, over all layers."""
         return sum(layer.count(grade) for layer in self.layers)
 
-    def verify(self) -> Recheck:
+    def verify(self) -> ProofCheck:
         """Check every certificate again, with matrix products alone.
 
-        Sound is a network in which every change is proven; approximate repairs are not, and count as unexplained.
+        A network is sound if every change in it is proven. Approximate repairs are not proven, and count as
+        unexplained.
 
         Raises:
             InputError: The network was purified with ``proof=False``.
@@ -94,131 +72,35 @@ class Purification:
         proofs = [proof for layer in self.layers for proof in layer.proofs]
         decays = {layer.name: layer.decay for layer in self.layers}
         floor = self.provenance["settings"]["noise_floor"]
-        return recheck(
-            proofs, decays, self.contaminated, self.initial, resolve(self.model), self.policy, noise_floor=floor
-        )
+        claim = RepairClaim(self.contaminated, self.initial, resolve(self.model), self.policy, decays, floor)
+        return verify_proof(proofs, claim)
 
 
-def repair(
-    model: nn.Module,
-    data: Data,
-    *,
-    initial: Initial | None,
-    policy: Policy,
-    layers: Collection[str] | None,
-    rank: float | None,
-    forward: Forward | None,
-    noise_floor: float | None,
-    decay: float | None,
-    proof: bool,
-    engine: str | None,
-    jobs: int | None,
-    batch: int,
-    progress: Progress | None,
-) -> Purification:
-    """``purify`` by the policies *recover* and *project*, where each option is told of."""
+def purify_layers(network: Network, policy: LayerPolicy, progress: Progress | None = None) -> Purification:
+    """Carry out a policy that works layer by layer, and gather the result.
+
+    Raises:
+        InputError: No layer can be purified.
+    """
     begun = time.perf_counter()
-    _check(policy, initial, rank, layers, batch)
-    _check_fits(policy, noise_floor, decay, engine, jobs)
-    copy = duplicate(model)
-    modes = {name: module.training for name, module in copy.named_modules()}
-    reference = None if initial is None else resolve(initial)
-    if isinstance(initial, nn.Module | Mapping) and reference is not None:  # the caller may train it on
-        reference = {name: value.clone() for name, value in reference.items()}
-    chosen = None if layers is None else list(layers)
-    known, skipped = sort_layers(copy, reference, chosen, ties(model))
-    require_layers(known, skipped, "purification")
-    if policy == "recover" and chosen is None and reference is not None:
-        skipped = mark_changed(copy, known, skipped, reference)
-    contaminated = {name: value.clone() for name, value in resolve(copy).items()}
-    digest = digest_of_data(data)
-    runner = Runner(copy, data, forward=forward, batch=batch)
-    before = _outputs(runner)
-    calls = runner.order(known)
-    skipped += [unreached(it) for it in known if it.name not in calls]
-    ordered = [layer for name in calls for layer in known if layer.name == name]
-    require_layers(ordered, skipped, "purification")
-    modules = dict(copy.named_modules())
-    unknown = any(differs(modules[it.name], it.name, reference) for it in skipped)
-    options = Options(noise_floor, decay, proof, engine, jobs)
-    records: list[LayerRecord] = []
-    works: list[LayerWork] = []
-    with one_thread():
-        for number, layer in enumerate(ordered):
-            if progress is not None:
-                progress(layer.name, number, len(ordered))
-            doubt = unknown or any((record.grade != Grade.RECOVERED).any() or record.unjudged for record in records)
-            work = LayerWork(layer, reference_matrix(layer, reference), runner, calls[layer.name], options, doubt=doubt)
-            records.append(work.recover() if policy == "recover" else work.project(rank))
-            works.append(work)
-        for work in works:
-            work.settle()
-    if progress is not None:
-        progress("", len(ordered), len(ordered))
-    agreement = compare(before, _outputs(runner))
-    for name, module in copy.named_modules():
-        module.training = modes[name]
-    settings = {"policy": policy, "layers": chosen, "rank": rank, "noise_floor": noise_floor, "decay": decay,
-                "proof": proof}  # fmt: skip
+    network.require_layers("purification")
+    before = network.outputs()
+    records = []
+    for done in layer_by_layer(network, policy, progress):
+        fitted = done.regressions
+        spans, designs = ((), ()) if fitted is None else (fitted.spans, fitted.designs)
+        records.append(done.outcome.record(done.layer, spans, designs, done.seconds))
+    agreement = compare(before, network.outputs())
+    model = network.restore_modes(network.model)
     return Purification(
-        model=copy,
-        policy=policy,
+        model=model,
+        policy=policy.name,
         layers=tuple(records),
-        skipped=tuple(skipped),
+        skipped=tuple(network.skipped),
         agreement=agreement,
         seconds=time.perf_counter() - begun,
-        peak_bytes=_peak(),
-        provenance={
-            "model": checkpoint.digest(contaminated),
-            "initial": None if reference is None else checkpoint.digest(reference),
-            "purified": checkpoint.digest(resolve(copy)),
-            "data": digest,
-            "versions": {name: version(name) for name in ("netpurify", "torch", "numpy", "scipy", "numba")},
-            "settings": settings,
-        },
-        contaminated=contaminated,
-        initial=reference,
+        peak_bytes=peak_bytes(),
+        provenance=provenance(network, model, settings_of(policy, network.chosen)),
+        contaminated=network.contaminated,
+        initial=network.initial,
     )
-
-
-def _outputs(runner: Runner) -> list[Tensor | None]:
-    return [None if found is None else found.detach().cpu() for found in runner.outputs()]
-
-
-def _check(policy: str, initial: object, rank: float | None, layers: object, batch: int) -> None:
-    if policy not in ("recover", "project"):
-        raise InputError(f'policy must be "recover", "project" or "defend"; got {policy!r}')
-    if initial is None and policy == "recover":
-        raise InputError(
-            'recover needs the initial weights; give initial=, or use policy="project", which without them fits the '
-            'weights themselves, or policy="defend" for a deep network that was poisoned'
-        )
-    if rank is not None and policy == "recover":
-        raise InputError('rank is an option of policy="project"; recover takes all that the clean inputs span')
-    projection.check_rank(rank)
-    if isinstance(layers, str):
-        raise InputError(f"layers must be a collection of names; got the single string {layers!r}; give [{layers!r}]")
-    if batch < 1:
-        raise InputError(f"batch must be at least 1; got {batch}")
-
-
-def _check_fits(policy: str, floor: float | None, decay: float | None, engine: str | None, jobs: int | None) -> None:
-    if floor is not None and not 0.0 <= floor < float("inf"):
-        raise InputError(f"noise_floor must be None or a finite number, at least 0; got {floor}")
-    if decay is not None and policy == "project":
-        raise InputError('decay is an option of policy="recover"; project starts from the initial weights as they are')
-    if decay is not None and not 0.0 < decay <= 1.0:
-        raise InputError(f"decay must be None or a number above 0 and up to 1; got {decay}")
-    if engine is not None:
-        check_engine(engine, jobs)
-    elif jobs is not None:
-        raise InputError('jobs is an option of engine; without one all cores work; give engine="processes"')
-
-
-def _peak() -> int:
-    if sys.platform == "win32":  # which does not have the module
-        return 0
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used if sys.platform == "darwin" else used * 1024

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify import lad
-from netpurify.network.reference import Skipped
+from netpurify.network.adapter.reference import Skipped
 
 EDGES = np.logspace(-20.0, 20.0, 161)
 """Borders of the bins in which sizes of residuals are counted."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netpurify.network import Defence, Step
-from netpurify.network.defence.strength import LEAST, SHARE, allowed
+from netpurify.network.policies.defence.strength import LEAST, SHARE, allowed
 from netpurify.report.numbers import count, number, plural, share
 
 _UNKNOWN = (

@@ -11,18 +11,18 @@ from torch import Tensor
 from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.lad.solution import Solution, Statistics
-from netpurify.network import evidence
-from netpurify.network.layers import to_matrix
+from netpurify.network.adapter.layers import tensor_names, to_matrix
+from netpurify.network.adapter.weights import Weights
+from netpurify.network.policies.recovery import evidence
+from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.records import Proof
-from netpurify.network.recover import frozen
-from netpurify.network.weights import Weights
 
 State = Mapping[str, Tensor]
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class LayerCheck:
+class LayerProofCheck:
     """What was found of one layer.
 
     Attributes:
@@ -46,10 +46,10 @@ class LayerCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Recheck:
+class ProofCheck:
     """What was found of a network, layer by layer."""
 
-    layers: tuple[LayerCheck, ...]
+    layers: tuple[LayerProofCheck, ...]
 
     @property
     def sound(self) -> bool:
@@ -58,75 +58,71 @@ class Recheck:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
-    """What is to be checked: the weights before and after, and how they came about."""
+class RepairClaim:
+    """What is claimed of a purified network, and is to be checked.
+
+    Attributes:
+        contaminated: The contaminated weights.
+        initial: The initial weights, if there were any.
+        purified: The purified weights.
+        policy: Name of the policy, ``"recover"`` or ``"project"``: what may be replaced depends on it.
+        decays: Factor of the initial weights, by layer.
+        noise_floor: The one that the policy was given, if it was given any.
+    """
 
     contaminated: State
     initial: State | None
     purified: State
     policy: str
-    noise_floor: float | None
+    decays: Mapping[str, float]
+    noise_floor: float | None = None
 
 
-def recheck(
-    proofs: Sequence[Proof],
-    decays: Mapping[str, float],
-    contaminated: State,
-    initial: State | None,
-    purified: State,
-    policy: str,
-    *,
-    noise_floor: float | None = None,
-) -> Recheck:
+def verify_proof(proofs: Sequence[Proof], claim: RepairClaim) -> ProofCheck:
     """Check what the proofs claim, and that nothing was changed of which they do not speak.
 
     That the columns of the designs come from clean inputs cannot be seen from here; everything else is computed anew.
 
     Args:
         proofs: One for each block of units.
-        decays: Factor of the initial weights, by layer.
-        contaminated: The contaminated weights.
-        initial: The initial weights, if there were any.
-        purified: The purified weights.
-        policy: ``"recover"`` or ``"project"``.
-        noise_floor: The one that was asked for in ``purify``, if any was.
+        claim: The weights before and after, and how they came about.
 
     Raises:
         InputError: The weights do not fit to one another or to the proofs, or a unit has two proofs.
     """
-    if policy not in ("recover", "project"):
-        raise InputError(f'policy must be "recover" or "project"; got {policy!r}')
+    if claim.policy not in ("recover", "project"):
+        raise InputError(f'policy must be "recover" or "project"; got {claim.policy!r}')
+    contaminated, purified = claim.contaminated, claim.purified
     shapes = [{name: tuple(value.shape) for name, value in state.items()} for state in (contaminated, purified)]
     if shapes[0] != shapes[1]:
         odd = sorted(name for name in shapes[0].keys() | shapes[1].keys() if shapes[0].get(name) != shapes[1].get(name))
         raise InputError(f"the purified weights must have the names and shapes of the contaminated ones; not so: {odd}")
-    claim = _Claim(contaminated, initial, purified, policy, noise_floor)
     by_layer: dict[str, list[Proof]] = {}
     for proof in proofs:
         by_layer.setdefault(proof.layer, []).append(proof)
-    found = [_layer(name, parts, decays, claim) for name, parts in by_layer.items()]
+    found = [_layer(name, parts, claim) for name, parts in by_layer.items()]
     spoken = {tensor for name in by_layer for tensor in _tensors(name, contaminated)}
     layers = dict.fromkeys(name.rpartition(".")[0] for name in contaminated if name not in spoken)
     found += [check for name in layers if (check := _without_proof(name, spoken, claim)).unexplained]
-    return Recheck(tuple(found))
+    return ProofCheck(tuple(found))
 
 
-def _layer(name: str, proofs: Sequence[Proof], decays: Mapping[str, float], claim: _Claim) -> LayerCheck:
+def _layer(name: str, proofs: Sequence[Proof], claim: RepairClaim) -> LayerProofCheck:
     units = np.concatenate([proof.units for proof in proofs])
-    if np.unique(units).size != units.size or name not in decays or len({proof.groups for proof in proofs}) > 1:
+    if np.unique(units).size != units.size or name not in claim.decays or len({proof.groups for proof in proofs}) > 1:
         raise InputError(f"the proofs of {name!r} must speak of each unit once, of one number of groups, with a decay")
     before, after = (_matrix(proofs[0], state, what) for state, what in
                      ((claim.contaminated, "contaminated weights"), (claim.purified, "purified weights")))  # fmt: skip
     unexplained = ~_same(after.cpu().numpy(), before.cpu().numpy())
     certificates, kept, recovered = [], 0, 0
     for proof in proofs:
-        certificate, proven, follows, convicted = _check(proof, decays[name], claim)
+        certificate, proven, follows, convicted = _check(proof, claim.decays[name], claim)
         place = np.ix_([proof.group], np.arange(unexplained.shape[1]), proof.units - proof.group * unexplained.shape[2])
         kept += int((convicted & ~unexplained[place][0]).sum())
         unexplained[place] &= ~follows
         certificates.append(certificate)
         recovered += int(proven.sum())
-    return LayerCheck(
+    return LayerProofCheck(
         name=name,
         units=units.size,
         certified=sum(int(part.certified.sum()) for part in certificates),
@@ -137,7 +133,7 @@ def _layer(name: str, proofs: Sequence[Proof], decays: Mapping[str, float], clai
     )
 
 
-def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, Mask, Mask, Mask]:
+def _check(proof: Proof, decay: float, claim: RepairClaim) -> tuple[lad.Certificate, Mask, Mask, Mask]:
     """What is proven of a block, for which units, which purified weights follow, and which weights it convicts."""
     matrix = _matrix(proof, claim.contaminated, "contaminated weights")
     initial = torch.zeros_like(matrix) if claim.initial is None else _matrix(proof, claim.initial, "initial weights")
@@ -162,17 +158,17 @@ def _check(proof: Proof, decay: float, claim: _Claim) -> tuple[lad.Certificate, 
     return certificate, recovered, follows & certificate.certified, np.zeros_like(differs)
 
 
-def _without_proof(name: str, spoken: set[str], claim: _Claim) -> LayerCheck:
+def _without_proof(name: str, spoken: set[str], claim: RepairClaim) -> LayerProofCheck:
     """Tensors of a module of which no proof speaks: unchanged, or set back to the initial ones if never trained."""
     tensors = [tensor for tensor in claim.contaminated if tensor.rpartition(".")[0] == name and tensor not in spoken]
     unexplained = {tensor: ~_equal(claim.purified[tensor], claim.contaminated[tensor]) for tensor in tensors}
     if any(mask.any() for mask in unexplained.values()) and _frozen(name, claim):
         for tensor in _tensors(name, claim.contaminated):
             unexplained[tensor] &= ~_equal(claim.purified[tensor], (claim.initial or {})[tensor])
-    return LayerCheck(name, 0, 0, 0, 0.0, 0, sum(int(mask.sum()) for mask in unexplained.values()))
+    return LayerProofCheck(name, 0, 0, 0, 0.0, 0, sum(int(mask.sum()) for mask in unexplained.values()))
 
 
-def _frozen(name: str, claim: _Claim) -> bool:
+def _frozen(name: str, claim: RepairClaim) -> bool:
     names = _tensors(name, claim.contaminated)
     initial = claim.initial or {}
     if not all(tensor in initial and initial[tensor].shape == claim.contaminated[tensor].shape for tensor in names):
@@ -183,7 +179,7 @@ def _frozen(name: str, claim: _Claim) -> bool:
         to_matrix(state[names[0]], state[names[1]] if len(names) > 1 else None, 1)
         for state in (claim.contaminated, initial)
     )
-    return frozen(Weights.of(given, start.to(given), bias=False)) is not None
+    return restore_frozen(Weights.of(given, start.to(given), bias=False)) is not None
 
 
 def _solution(proof: Proof, floor: NDArray[np.float64], design: lad.Design) -> Solution:
@@ -203,19 +199,18 @@ def _solution(proof: Proof, floor: NDArray[np.float64], design: lad.Design) -> S
 
 
 def _tensors(name: str, state: State) -> list[str]:
-    prefix = f"{name}." if name else ""
-    return [tensor for tensor in (f"{prefix}weight", f"{prefix}bias") if tensor in state]
+    return [tensor for tensor in tensor_names(name, bias=True) if tensor in state]
 
 
 def _matrix(proof: Proof, state: State, what: str) -> Tensor:
-    prefix = f"{proof.layer}." if proof.layer else ""
-    weight, bias = state.get(f"{prefix}weight"), state.get(f"{prefix}bias")
+    names = tensor_names(proof.layer, bias=True)
+    weight, bias = (state.get(name) for name in names)
     size = proof.columns.shape[0]
     if weight is None or weight.dim() < 2 or weight[0].numel() + (bias is not None) != size:
         shape = "nothing" if weight is None else list(weight.shape)
-        raise InputError(f"the {what} must have {prefix}weight with a fan-in of {size}, as the proof has; got {shape}")
+        raise InputError(f"the {what} must have {names[0]} with a fan-in of {size}, as the proof has; got {shape}")
     if weight.shape[0] % proof.groups or not 0 <= proof.group < proof.groups:
-        raise InputError(f"the {what} have {weight.shape[0]} units in {prefix}weight; the proof speaks of others")
+        raise InputError(f"the {what} have {weight.shape[0]} units in {names[0]}; the proof speaks of others")
     return to_matrix(weight.detach(), None if bias is None else bias.detach(), proof.groups)
 
 

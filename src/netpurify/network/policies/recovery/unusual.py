@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.network.evidence import CLEAR, FAR, UNLIKELY, middle, one_by_one
+from netpurify.network.policies.recovery.evidence import CLEAR, FAR, UNLIKELY, middle, one_by_one
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from netpurify import checkpoint
 from netpurify.checkpoint.tensors import raw_bytes, unusual
 from netpurify.errors import InputError
-from netpurify.network.layers import Layer, is_examined, refusal, to_matrix
+from netpurify.network.adapter.layers import Layer, as_layer, is_examined, refusal, to_matrix
 
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _UNEXAMINED = "and is of a kind that is not examined: it may have been trained, or altered"
@@ -111,7 +111,7 @@ def sort_layers(
         if reason is None and chosen is not None and name not in chosen:
             reason = "not asked for"
         if reason is None:
-            layer = Layer(name, module)  # pyright: ignore[reportArgumentType]  # refusal() knows its kind
+            layer = as_layer(name, module)
             reason = _shared(layer, tied) or (None if initial is None else _unfit(layer, initial))
             if reason is None:
                 found.append(layer)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
-from netpurify.network.layers import Layer
-from netpurify.network.span import Span
+from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.span import Span, SpanError
 
 Data = Tensor | Iterable[Any]
 """Clean inputs: one tensor, or anything that gives batches every time it is asked: a list, a ``DataLoader``."""
@@ -101,6 +101,10 @@ class Runner:
         self._device = torch.device("cpu") if first is None else first.device
         self._dtype = torch.float32 if first is None or not first.is_floating_point() else first.dtype
 
+    def with_data(self, data: Data, model: nn.Module | None = None) -> "Runner":
+        """A runner that runs this network, or another one, on other data in the same way."""
+        return Runner(model or self._model, data, forward=self._forward, batch=self._batch)
+
     def inputs(self) -> list[Any]:
         """The clean inputs, batch by batch, read once; labels left out."""
         with _quiet(self._data):
@@ -134,7 +138,7 @@ class Runner:
                 most |= {name: max(count, most.get(name, 0)) for name, count in calls.items()}
         return most
 
-    def spans(self, layers: Sequence[Layer], *, calls: int | None = None) -> dict[str, list[Span] | InputError]:
+    def spans(self, layers: Sequence[Layer], *, calls: int | None = None) -> dict[str, list[Span] | SpanError]:
         """What the inputs of the layers span, group by group, in one pass over the data.
 
         Args:
@@ -144,7 +148,7 @@ class Runner:
         Returns:
             For each layer one span per group, or the reason why there is none.
         """
-        found: dict[str, list[Span] | InputError] = {
+        found: dict[str, list[Span] | SpanError] = {
             layer.name: [Span(layer.fan_in, torch.finfo(layer.module.weight.dtype).eps) for _ in range(layer.groups)]
             for layer in layers
         }
@@ -156,10 +160,10 @@ class Runner:
                 spans = found[layer.name]
                 if isinstance(spans, list):
                     try:
-                        for part in layer.parts(inputs.detach()):
+                        for part in layer.pieces(inputs.detach()):
                             for span, rows in zip(spans, layer.rows(part), strict=True):
                                 span.add(rows)
-                    except InputError as error:
+                    except SpanError as error:
                         found[layer.name] = error
                 seen[layer.name] += 1
                 if calls is not None and seen[layer.name] >= calls:

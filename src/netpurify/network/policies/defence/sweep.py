@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
-from netpurify.network.capture import Halt
-from netpurify.network.defence.guard import Guard, place
-from netpurify.network.defence.moments import Moments
-from netpurify.network.defence.walk import Walk, given_to, removed
-from netpurify.network.layers import Layer
+from netpurify.network.adapter.capture import Halt
+from netpurify.network.adapter.layers import Layer, as_layer
+from netpurify.network.policies.defence.guard import Guard, place
+from netpurify.network.policies.defence.moments import Moments
+from netpurify.network.policies.defence.walk import Walk, given_to, removed
+from netpurify.network.policies.policy import Progress
 
-Progress = Callable[[str, int, int], None]
 TAIL = 0.1
 """Share of a channel's clean values that the guard cuts off at either end, for a strength of 1."""
 _MOST = 0.45
@@ -100,7 +100,7 @@ def sweep(
     fits: dict[str, LayerFit] = {}
     guards: dict[str, Guard] = {}
     clipped: dict[str, float] = {}
-    dims = {walk.watched[it.name]: _trailing(it) for it in layers if it.name in walk.watched}
+    dims = {walk.watched[it.name]: it.trailing for it in layers if it.name in walk.watched}
 
     def fit(layer: Layer) -> Callable:
         theirs = list(layer.module._forward_hooks.items())
@@ -132,7 +132,7 @@ def sweep(
 
         return _ours(hook)
 
-    ours = [Layer(it.name, modules[it.name]) for it in layers]  # pyright: ignore[reportArgumentType]  # a copy of one
+    ours = [as_layer(it.name, modules[it.name]) for it in layers]
     handles = [layer.module.register_forward_hook(fit(layer), with_kwargs=True) for layer in ours]
     handles += [modules[name].register_forward_hook(watch(name), with_kwargs=True) for name in dims if guard]
     with _as_they_are(), removed(handles):
@@ -166,10 +166,6 @@ def _range(values: Tensor, share: float) -> tuple[Tensor, Tensor]:
 
 def _with_guard(fit: LayerFit, watched: str, clipped: Mapping[str, float]) -> LayerFit:
     return replace(fit, guarded=watched, clipped=clipped[watched]) if watched in clipped else fit
-
-
-def _trailing(layer: Layer) -> int:
-    return 0 if isinstance(layer.module, nn.Linear) else layer.module.weight.dim() - 2
 
 
 def _halves(values: Tensor, name: str, inputs: int) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -71,3 +72,8 @@ class Weights:
         typical = np.median(sizes, axis=0)
         typical = np.minimum(typical, np.median(typical))  # a unit that is all noise has no say in its own floor
         return 256.0 * np.finfo(self.contaminated.dtype).eps * typical
+
+
+def to_tensor(matrix: NDArray, like: Tensor) -> Tensor:
+    """A layer's matrix as a tensor of the dtype and on the device of ``like``."""
+    return torch.from_numpy(matrix).to(like)

@@ -1,15 +1,14 @@
 """Weight decay: the factor that training left on a layer's initial weights, and whether units come back with it."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from netpurify import lad
-from netpurify.network import evidence, trimmed
-from netpurify.network.approximate import strongest
-from netpurify.network.span import Span
-from netpurify.network.weights import Array, Weights
+from netpurify.network.adapter.span import Span
+from netpurify.network.adapter.weights import Array, Weights
+from netpurify.network.fitting import Regressions
+from netpurify.network.policies.recovery import evidence, trimmed
+from netpurify.network.policies.recovery.approximate import strongest
 
 _PROBES = 16
 """Units that are fitted first: if none of them can be recovered, the others are not tried."""
@@ -17,50 +16,43 @@ _SAMPLE = 64
 """Units from which the decay is estimated."""
 
 
-def settle(
-    weights: Weights,
-    spans: Sequence[Span],
-    designs: Sequence[lad.Design | None],
-    floors: Sequence[Array],
-    given: float | None,
-) -> tuple[float, bool]:
+def settle(regressions: Regressions, given: float | None) -> tuple[float, bool]:
     """The decay, and whether some units can be recovered with it.
 
-    Most layers were trained without: only if no unit can be recovered so is the decay estimated, and an estimate that
-    recovers nothing is no fact.
+    First no decay is tried (factor 1). Only if none of 16 probe units is recovered is a factor estimated, and it is
+    kept only if it recovers a unit.
 
     Args:
-        weights: The layer's weights.
-        spans: What its clean inputs span, group by group.
-        designs: The spans as designs; ``None`` where every direction is spanned.
-        floors: Noise floors, group by group.
+        regressions: Those of the layer, without decay.
         given: The decay, if it is known.
     """
     first = 1.0 if given is None else given
-    if _probe(weights, designs, floors, first):
+    if _probe(regressions, first):
         return first, True
     if given is not None:
         return first, False
-    parts = []
+    weights, parts = regressions.weights, []
     for group, units in _sample(weights, _SAMPLE):
-        basis, live = _tight_basis(spans[group], designs[group]), spans[group].live()
+        span = regressions.spans[group]
+        basis, live = _tight_basis(span, regressions.designs[group]), span.live()
         initial = weights.initial[group][:, units].astype(np.float64)
         if weights.bias:
             initial[-1] = 0.0  # biases are often spared, and must not pull the estimate
         parts.append(trimmed.Part(basis, weights.difference(group, units), initial, live))
     estimate = trimmed.decay(parts)
-    if 0.0 < estimate < 1.0 and _probe(weights, designs, floors, estimate):  # decay only shrinks
+    if 0.0 < estimate < 1.0 and _probe(regressions, estimate):  # decay only shrinks
         return estimate, True
     return 1.0, False
 
 
-def _probe(weights: Weights, designs: Sequence[lad.Design | None], floors: Sequence[Array], decay: float) -> bool:
-    """Whether any of a few units can be recovered."""
+def _probe(regressions: Regressions, decay: float) -> bool:
+    """Whether any of a few units can be recovered with this decay."""
+    weights = regressions.weights
     for group, units in _sample(weights, _PROBES):
-        design = designs[group]
+        design = regressions.designs[group]
         if design is not None:
             difference = weights.difference(group, units, decay)
-            solution = lad.solve(design, difference, noise_floor=floors[group][units])
+            solution = lad.solve(design, difference, noise_floor=regressions.noise_floors[group][units])
             certificate = lad.verify(design, difference, solution)
             altered = ~(np.asarray(solution.residual) == 0.0)
             if evidence.proven(certificate, design, altered, np.isnan(difference)).any():

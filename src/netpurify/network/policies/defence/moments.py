@@ -10,7 +10,7 @@ from torch import Tensor
 
 from netpurify.errors import InputError
 from netpurify.lad.blas import one_thread
-from netpurify.network.layers import Layer
+from netpurify.network.adapter.layers import Layer
 
 Array = NDArray[np.float64]
 ROWS = 10

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from netpurify import checkpoint
 from netpurify.errors import InputError
+from netpurify.network.adapter.layers import as_layer, refusal
 
 _NAME = "guard"
 _PARTS = ("low", "high", "centre", "spread")
@@ -74,12 +75,6 @@ def place(module: nn.Module, guard: Guard) -> None:
         return
     module.add_module(_NAME, guard)
     module.register_forward_hook(_keep)
-
-
-def guarded(module: nn.Module, output: Tensor) -> Tensor:
-    """A module's output as its guard lets it through; as it is if there is none."""
-    there = module._modules.get(_NAME)
-    return there(output) if isinstance(there, Guard) else output
 
 
 # TorchScript compiles a hook with its module, so it reads these types, and takes none for the module.
@@ -147,10 +142,9 @@ def _like(module: nn.Module, part: Tensor) -> Tensor:
 
 def _fits(module: nn.Module, low: Tensor) -> bool:
     """Whether a guard has one value for each channel of what a module gives."""
-    if isinstance(module, nn.Linear):
-        return low.shape == (module.out_features,)
-    if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d):
-        return low.shape == (module.out_channels, *[1] * (module.weight.dim() - 2))
+    if refusal(module) is None:
+        layer = as_layer("", module)
+        return low.shape == (layer.units, *[1] * layer.trailing)
     # Behind a Linear layer the channels come last, and a norm need not know how many they are.
     known = isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)
     return known and (low.dim() == 1 or (low.dim() > 1 and len(low) == module.num_features == low.numel()))

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from netpurify.network.capture import Runner
-from netpurify.network.layers import Layer
+from netpurify.network.adapter.capture import Runner
+from netpurify.network.adapter.layers import Layer
 
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 

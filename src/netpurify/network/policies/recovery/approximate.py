@@ -1,18 +1,18 @@
 """Where exactness is out of reach: what no training could have done is replaced, the merely suspicious is listed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.network import evidence, trimmed
-from netpurify.network.blocks import BLOCK
+from netpurify.network.adapter.span import Span
+from netpurify.network.adapter.weights import Array, Mask, Weights
+from netpurify.network.fitting import BLOCK, Regressions
 from netpurify.network.outcome import Outcome
+from netpurify.network.policies.recovery import evidence, trimmed
+from netpurify.network.policies.recovery.unusual import beyond_training
 from netpurify.network.records import EDGES, Grade
-from netpurify.network.span import Span
-from netpurify.network.unusual import beyond_training
-from netpurify.network.weights import Array, Mask, Weights
 
 _SOFT_RANK, _SOFT_SHARE = 128, 8
 """Where exactness is out of reach: directions of the fit, at most, and at most one in so many of the fan-in."""
@@ -34,8 +34,14 @@ class _FarOut:
     values: Array
 
 
-def approximate(weights: Weights, spans: Sequence[Span], found: Outcome) -> None:
-    """What stands far out in the units that could not be recovered, over the whole layer."""
+def approximate(regressions: Regressions, found: Outcome) -> None:
+    """Replace what no training could have done in the units that could not be recovered, and list what stands far out.
+
+    Args:
+        regressions: Those of the layer.
+        found: Takes the new weights and what is known of them.
+    """
+    weights, spans = regressions.weights, regressions.spans
     left = found.grade.reshape(weights.groups, weights.units) != Grade.RECOVERED
     far: list[_FarOut] = []
     for group, span in enumerate(spans):

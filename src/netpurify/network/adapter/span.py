@@ -25,6 +25,10 @@ many. Odd, so that it does not fall in step with the width of images."""
 _SPARE, _STEPS = 16, 6
 
 
+class SpanError(InputError):
+    """The inputs of a layer cannot be used: they are not finite, or too many."""
+
+
 @dataclass
 class Span:
     """Rows of clean inputs to one group of a layer, and what they span.
@@ -52,10 +56,10 @@ class Span:
         """More rows [rows, fan-in].
 
         Raises:
-            InputError: They are not finite, or would take more than ``LIMIT`` bytes.
+            SpanError: They are not finite, or would take more than ``LIMIT`` bytes.
         """
         if not torch.isfinite(rows).all():
-            raise InputError(
+            raise SpanError(
                 "the layer's inputs must be finite; NaN or infinity reached it from the data or from a layer before "
                 "it that cannot be repaired"
             )
@@ -68,7 +72,7 @@ class Span:
         # In fixed steps, so that the result does not depend on how the rows were cut into batches.
         room = self._room
         if min(room, self._held + rows.shape[0]) * self.fan_in * 8 > LIMIT:
-            raise InputError(
+            raise SpanError(
                 f"the rows of this layer must fit into {LIMIT >> 30} GB; {min(self.count, room)} rows of "
                 f"{self.fan_in} numbers do not; give fewer clean inputs"
             )
@@ -145,7 +149,7 @@ class Span:
             InputError: They span every direction: such columns tell nothing apart.
         """
         if self.full:
-            raise InputError(f"the clean inputs span all {int(self.live().sum())} live directions; cut the rank")
+            raise SpanError(f"the clean inputs span all {int(self.live().sum())} live directions; cut the rank")
         rows = np.concatenate(self._rows) if self._rows else np.zeros((0, self.fan_in))
         if not self._compressed:
             return np.ascontiguousarray(rows.T)

@@ -1,20 +1,22 @@
 """One strength tried: a copy of the network is defended, and judged on clean inputs that were held out."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
+from netpurify.network.adapter.capture import Data
+from netpurify.network.adapter.reference import Skipped
 from netpurify.network.agreement import Agreement, compare
-from netpurify.network.capture import Data, Forward, Runner
-from netpurify.network.defence.inputs import count, split, twice
-from netpurify.network.defence.strength import Step
-from netpurify.network.defence.sweep import LayerFit, Progress, sweep
-from netpurify.network.defence.walk import look
-from netpurify.network.reference import Skipped, duplicate, require_layers, sort_layers, ties
+from netpurify.network.policies.defence.inputs import count, split, twice
+from netpurify.network.policies.defence.strength import Step
+from netpurify.network.policies.defence.sweep import LayerFit, sweep
+from netpurify.network.policies.defence.walk import look
+from netpurify.network.policies.policy import Progress
+from netpurify.network.prepared import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,43 +40,29 @@ class Trials:
     """The contaminated network, the clean inputs, and how they go through it.
 
     Attributes:
-        contaminated: A copy of the network.
-        layers: Its layers that are fitted.
-        skipped: Everything else that has weights, with the reason.
+        layers: The layers that are fitted.
         confidence: Mean of the largest probability on the held-out inputs; NaN if the outputs are no scores of classes.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        data: Data,
-        *,
-        forward: Forward | None,
-        batch: int,
-        layers: Collection[str] | None,
-        guard: bool,
-    ) -> None:
-        """Looks at how inputs go through the network.
+    def __init__(self, network: Network, *, guard: bool) -> None:
+        """Looks at how inputs go through the network; layers that cannot be fitted become skipped.
 
         Raises:
             InputError: There is nothing to fit, or the inputs do not fit the network.
         """
-        self.contaminated = duplicate(model)
-        self._forward, self._batch, self._guard = forward, batch, guard
-        # Before any input goes through, which would fill lazy layers with chance.
-        known, self.skipped = sort_layers(
-            self.contaminated, None, None if layers is None else list(layers), ties(model)
-        )
-        require_layers(known, self.skipped, "the defence")
-        fitted, held = split(self._runner(self.contaminated, data).inputs())
+        self._network, self._guard = network, guard
+        network.require_layers("the defence")
+        fitted, held = split(network.runner.inputs())
         self._twice, self._inputs = [(twice(fitted),)], count(fitted)
         self._held: Data = held if isinstance(held, Tensor) else [(held,)]
-        self._walk = look(self.contaminated, self._runner(self.contaminated, [(fitted,)]), known, inputs=self._inputs)
-        self.layers = [layer for layer in known if layer.name in self._walk.order]
+        known = network.layers
+        once = network.runner.with_data([(fitted,)])
+        self._walk = look(network.model, once, known, inputs=self._inputs)
+        network.layers = self.layers = [layer for layer in known if layer.name in self._walk.order]
         left = [layer for layer in known if layer not in self.layers]
-        self.skipped += [Skipped(it.name, it.kind, self._walk.left[it.name], missed=True) for it in left]
-        require_layers(self.layers, self.skipped, "the defence")
-        self._before = self._outputs(self.contaminated)
+        network.skipped += [Skipped(it.name, it.kind, self._walk.left[it.name], missed=True) for it in left]
+        network.require_layers("the defence")
+        self._before = self._outputs(network.model)
         self._scored = sum(len(one) if one is not None and one.dim() else 0 for one in self._before) == count(held)
         self.confidence = _confidence(self._before) if self._scored else math.nan
 
@@ -85,7 +73,7 @@ class Trials:
             InputError: Weights or what layers see are not finite, or the outputs of one input depend on the others.
         """
         model, layers = sweep(
-            self.contaminated, self.layers, self._walk, self._run, inputs=self._inputs, strength=strength,
+            self._network.model, self.layers, self._walk, self._run, inputs=self._inputs, strength=strength,
             guard=self._guard, progress=progress,
         )  # fmt: skip
         agreement = compare(self._before, self._outputs(model))
@@ -95,7 +83,7 @@ class Trials:
 
     def _run(self, network: nn.Module) -> None:
         """Run a network on the inputs twice side by side; the second half must come out as if it were alone."""
-        (output,) = self._runner(network, self._twice).outputs()
+        (output,) = self._network.runner.with_data(self._twice, network).outputs()
         alone = self._walk.output
         if output is None or alone is None:
             return
@@ -108,10 +96,10 @@ class Trials:
 
     def _outputs(self, model: nn.Module) -> list[Tensor | None]:
         """What a network gives for the held-out inputs, batch by batch."""
-        return [None if one is None else one.detach().cpu() for one in self._runner(model, self._held).outputs()]
-
-    def _runner(self, model: nn.Module, data: Data) -> Runner:
-        return Runner(model, data, forward=self._forward, batch=self._batch)
+        return [
+            None if one is None else one.detach().cpu()
+            for one in self._network.runner.with_data(self._held, model).outputs()
+        ]
 
 
 def _alike(found: Tensor, expected: Tensor) -> bool:

@@ -1,0 +1,1 @@
+"""What can be done to a network: each policy is a value that holds its own options and knows how to run."""

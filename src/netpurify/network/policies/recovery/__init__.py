@@ -1,0 +1,1 @@
+"""The parts of the policy *recover*: exact repair, approximate repair, layers that were never trained, evidence."""

@@ -1,0 +1,111 @@
+"""Exact repair: units whose L1 fit is proven to be the truth get their altered weights replaced by the fit."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from netpurify.network.adapter.weights import Array, Mask
+from netpurify.network.fitting import Regressions, UnitFits
+from netpurify.network.outcome import Outcome
+from netpurify.network.policies.recovery import evidence
+from netpurify.network.records import Grade
+
+
+class _GroupFits:
+    """What the fits of one group's units say, gathered block by block. Arrays are [units] or [fan-in, units].
+
+    Attributes:
+        proven: Units whose fit is the truth.
+        altered: Weights of proven units that differ from the fit or are missing.
+        fitted: The fitted weights, where they were kept.
+        idle: Units in which most weights that agree with the fit never changed.
+        moved: Units in which some weight changed.
+        equal_steps: Weights that changed by as much as others of their unit that agree with the fit.
+        repeating: Units whose weights repeat one another, so that their agreement is no evidence.
+        usual_change: The usual change in the unit that training changed most.
+    """
+
+    def __init__(self, regressions: Regressions, group: int) -> None:
+        weights = regressions.weights
+        shape, units = weights.contaminated.shape[1:], weights.units
+        self._regressions, self._group = regressions, group
+        self.proven = np.zeros(units, np.bool_)
+        self.altered: Mask = np.zeros(shape, np.bool_)
+        self.fitted = np.zeros(shape, weights.contaminated.dtype)
+        self.idle = np.zeros(units, np.bool_)
+        self.moved = np.zeros(units, np.bool_)
+        self.equal_steps: Mask = np.zeros(shape, np.bool_)
+        self.repeating = np.zeros(units, np.bool_)
+        self.usual_change = 0.0
+        design = regressions.designs[group]
+        self.dead = np.ones(shape[0], np.bool_)
+        """Rows that no clean input reaches."""
+        if design is not None:
+            self.dead[design.live] = False
+
+    def add(self, fit: UnitFits) -> None:
+        """Take in what a block of fits says."""
+        units, live, altered = fit.units, fit.design.live, fit.altered
+        missing = self._regressions.weights.missing[self._group][:, units]
+        floor = self._regressions.noise_floors[self._group][units]
+        change = self._regressions.difference(self._group, units)
+        values = fit.fitted_values()
+        self.proven[units] = evidence.proven(fit.proven_certificate, fit.design, altered, missing)
+        self.altered[:, units] = altered & self.proven[units]
+        agreeing = ~altered & ~self.dead[:, None]
+        unchanged = np.abs(change) <= floor
+        self.idle[units] = 2 * (agreeing & unchanged).sum(axis=0) > agreeing.sum(axis=0)
+        self.moved[units] = (np.abs(change) > floor).any(axis=0)
+        self.equal_steps[:, units] = evidence.even_steps(change, floor, altered)
+        self.fitted[:, units] = self._regressions.start(self._group, units) + values
+        self.repeating[units] = evidence.repeated(
+            change[live], (change - values)[live], floor, altered[live], fit.design.rank
+        )
+        self.usual_change = max(self.usual_change, evidence.largest_usual(change, floor, altered))
+
+    def unjudged(self) -> Mask:
+        """Weights of proven units that differ from the fit, for a reason other than an alteration, as it seems."""
+        regressions, weights = self._regressions, self._regressions.weights
+        differs = self.altered & ~weights.missing[self._group]
+        # Units that never changed, since no input ever reached them, do not speak against what the others share.
+        common = evidence.common_rows(
+            differs[:, self.proven & self.moved],
+            self.dead,
+            weights.bias_row,
+            decayed=regressions.decay != 1.0,
+            doubt=regressions.doubt,
+        )
+        unjudged = differs & (common[:, None] | self.equal_steps)
+        # In an idle unit most agreeing weights equal the initial ones, so it may not have been trained on inputs like
+        # these. Fewer than four idle units cannot tell; they are judged like the others if more units are not idle.
+        idle = self.idle & self.proven
+        many = 2 * idle.sum() > self.proven.sum() or idle.sum() >= evidence.FEW
+        if many and not evidence.one_by_one(differs[:, idle]):
+            unjudged |= differs & idle
+        repeating = self.repeating & self.proven
+        contaminated: Array = weights.contaminated[self._group][:, repeating].astype(np.float64)
+        sizes = np.abs(contaminated - self.fitted[:, repeating])
+        small = (sizes <= evidence.BEYOND * self.usual_change) | (self.usual_change == 0.0)
+        unjudged[:, repeating] |= differs[:, repeating] & small
+        return unjudged
+
+
+def recover_group(regressions: Regressions, group: int, fits: Iterable[UnitFits], outcome: Outcome) -> None:
+    """Replace the altered weights of the units of one group whose fit is proven.
+
+    Args:
+        regressions: What was fitted.
+        group: Number of the group.
+        fits: The fits of its units.
+        outcome: Takes the new weights and what is known of them.
+    """
+    gathered = _GroupFits(regressions, group)
+    for fit in fits:
+        outcome.take(fit, regressions.layer.name)
+        gathered.add(fit)
+    unjudged = gathered.unjudged()
+    outcome.unjudged += int(unjudged.sum())
+    chosen = gathered.altered & ~unjudged
+    outcome.replace(group, chosen, gathered.fitted[chosen])
+    first = group * regressions.weights.units
+    outcome.grade[first : first + regressions.weights.units][gathered.proven] = Grade.RECOVERED

@@ -1,0 +1,174 @@
+"""A network made ready to be purified: a copy, its layers, the clean inputs, the initial weights. Written once."""
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from torch import Tensor, nn
+
+from netpurify import checkpoint
+from netpurify.errors import InputError
+from netpurify.network.adapter.capture import BATCH, Data, Forward, Runner, digest_of_data
+from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.reference import (
+    Initial,
+    Skipped,
+    differs,
+    duplicate,
+    mark_changed,
+    reference_matrix,
+    require_layers,
+    resolve,
+    sort_layers,
+    ties,
+    unreached,
+)
+from netpurify.network.adapter.span import Span, SpanError
+from netpurify.network.adapter.weights import Array, Weights, to_tensor
+
+
+@dataclass(slots=True)
+class Network:
+    """A copy of the caller's network that may be changed, and everything that purifying it needs.
+
+    Attributes:
+        model: The copy, in evaluation mode.
+        data: The clean inputs.
+        runner: Runs the copy on the clean inputs.
+        initial: The initial weights; ``None`` if there are none.
+        contaminated: The weights as they came.
+        layers: The layers that can be written as regressions; after ``in_order``, those that clean inputs reach.
+        skipped: Everything else that has weights, with the reason.
+        chosen: Names of the layers that were asked for; ``None`` for all.
+        calls: How often a batch calls each layer at most, by name; known after ``in_order``.
+    """
+
+    model: nn.Module
+    data: Data
+    runner: Runner
+    initial: dict[str, Tensor] | None
+    contaminated: dict[str, Tensor]
+    layers: list[Layer]
+    skipped: list[Skipped]
+    chosen: list[str] | None
+    calls: dict[str, int] = field(default_factory=dict)
+    _modes: dict[str, bool] = field(default_factory=dict)
+
+    def require_layers(self, purpose: str) -> None:
+        """Refuse a network of which nothing can be examined: it would come back as if all were well.
+
+        Raises:
+            InputError: There is no layer; the message says why.
+        """
+        require_layers(self.layers, self.skipped, purpose)
+
+    def mark_changed(self) -> None:
+        """Count every part of another kind that is not as it was before training as missed."""
+        if self.initial is not None and self.chosen is None:
+            self.skipped = mark_changed(self.model, self.layers, self.skipped, self.initial)
+
+    def in_order(self) -> list[Layer]:
+        """The layers in the order of execution; those that no clean input reaches become skipped. One pass."""
+        self.calls = self.runner.order(self.layers)
+        self.skipped += [unreached(layer) for layer in self.layers if layer.name not in self.calls]
+        self.layers = [layer for name in self.calls for layer in self.layers if layer.name == name]
+        return self.layers
+
+    @property
+    def partly_unknown(self) -> bool:
+        """Whether a part that is not examined differs from its initial weights, so that its output may be wrong."""
+        modules = dict(self.model.named_modules())
+        return any(differs(modules[part.name], part.name, self.initial) for part in self.skipped)
+
+    def weights(self, layer: Layer) -> Weights:
+        """A layer's contaminated and initial weights as matrices."""
+        return Weights.of(layer.matrix(), reference_matrix(layer, self.initial), bias=layer.has_bias)
+
+    def write(self, layer: Layer, matrix: Array) -> None:
+        """Set a layer's weights from [groups, fan-in, units of a group]."""
+        layer.write(to_tensor(matrix, layer.module.weight))
+
+    def outputs(self) -> list[Tensor | None]:
+        """The network's outputs on the clean inputs, batch by batch; ``None`` where a batch gives no tensor."""
+        return [None if output is None else output.detach().cpu() for output in self.runner.outputs()]
+
+    def restore_modes(self, model: nn.Module) -> nn.Module:
+        """A network like this one, in the mode (training or evaluation) in which the caller's network came."""
+        for name, training in self._modes.items():
+            model.get_submodule(name).training = training
+        return model
+
+
+def prepare(
+    model: nn.Module,
+    data: Data,
+    *,
+    initial: Initial | None = None,
+    layers: Collection[str] | None = None,
+    forward: Forward | None = None,
+    batch: int = BATCH,
+) -> Network:
+    """Make a network ready to be purified. Arguments are those of ``purify``.
+
+    Raises:
+        InputError: An argument does not fit.
+    """
+    if isinstance(layers, str):
+        raise InputError(f"layers must be a collection of names; got the single string {layers!r}; give [{layers!r}]")
+    if batch < 1:
+        raise InputError(f"batch must be at least 1; got {batch}")
+    copy = duplicate(model)
+    modes = {name: module.training for name, module in copy.named_modules()}
+    reference = None if initial is None else resolve(initial)
+    if isinstance(initial, nn.Module | Mapping) and reference is not None:  # the caller may go on training it
+        reference = {name: value.clone() for name, value in reference.items()}
+    chosen = None if layers is None else list(layers)
+    # Before any input goes through: a pass would fill lazy layers with random weights.
+    known, skipped = sort_layers(copy, reference, chosen, ties(model))
+    return Network(
+        model=copy,
+        data=data,
+        runner=Runner(copy, data, forward=forward, batch=batch),
+        initial=reference,
+        contaminated={name: value.clone() for name, value in resolve(copy).items()},
+        layers=known,
+        skipped=skipped,
+        chosen=chosen,
+        _modes=modes,
+    )
+
+
+def capture(network: Network, layer: Layer) -> list[Span]:
+    """What a layer's clean inputs span, group by group, as they come through the network in its present state.
+
+    Raises:
+        SpanError: The inputs cannot be used: they are not finite, or too many.
+    """
+    spans = network.runner.spans([layer], calls=network.calls.get(layer.name))[layer.name]
+    if isinstance(spans, SpanError):
+        raise spans
+    return spans
+
+
+def provenance(network: Network, purified: nn.Module, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a result comes from: digests of weights and data, versions of the libraries, settings."""
+    return {
+        "model": checkpoint.digest(network.contaminated),
+        "initial": None if network.initial is None else checkpoint.digest(network.initial),
+        "purified": checkpoint.digest(resolve(purified)),
+        "data": digest_of_data(network.data),
+        "versions": {name: version(name) for name in ("netpurify", "torch", "numpy", "scipy", "numba")},
+        "settings": dict(settings),
+    }
+
+
+def peak_bytes() -> int:
+    """Most memory that this process has had so far; 0 where the system does not say."""
+    if sys.platform == "win32":  # which does not have the module
+        return 0
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
