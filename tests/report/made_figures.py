@@ -2,7 +2,7 @@
 
 from netpurify.experiments.experiment import Experiment, Mode, Row
 from netpurify.experiments.figure import Figure, Finding, Line, Panel, Verdict
-from netpurify.report import Result
+from netpurify.report import FigureResult
 
 EPS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 WIDTHS = (64, 128, 256, 512, 1024, 2048)
@@ -57,9 +57,9 @@ def result(
     findings: list[Finding] | None = None,
     rows: list[Row] | None = None,
     remarks: tuple[str, ...] = ("The paper shows means only.",),
-) -> Result:
+) -> FigureResult:
     experiment = Experiment("made", "made", grid, lambda _settings, _seed: [], lambda _settings: 1.0, {"full": 5})
     drawn = [panel(width) for width in WIDTHS[:panels]]
     judged = FINDINGS if findings is None else findings
     figure = Figure(number, title, "n = 5, m = 5", experiment, lambda _: drawn, lambda _: judged, remarks)
-    return Result(figure, table() if rows is None else rows, "full")
+    return FigureResult(figure, table() if rows is None else rows, "full")

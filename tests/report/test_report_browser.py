@@ -23,12 +23,12 @@ document.body.dataset.found = root.scrollWidth; }}</script>"""
 @pytest.fixture(scope="module")
 def page():
     results = [result(2, panels=6), result(3, panels=2, rows=table(failed=1)), result(4, "unbroken" * 20, panels=1)]
-    return report.page(results, about={"Command": "netpurify reproduce --mode full"})
+    return report.reproduction_page(results, about={"Command": "netpurify reproduce --mode full"})
 
 
 @pytest.mark.parametrize("width", [1400, 400])
 def test_page_is_drawn(page, width, tmp_path):
-    report.write(tmp_path / "page.html", page)
+    report.save(tmp_path / "page.html", page)
     shot = tmp_path / "page.png"
     browse(tmp_path / "page.html", f"--screenshot={shot}", f"--window-size={width},2600")
     with Image.open(shot) as image:
@@ -38,7 +38,7 @@ def test_page_is_drawn(page, width, tmp_path):
 
 @pytest.mark.parametrize("width", [360, 700, 1000, 1400])
 def test_nothing_sticks_out_at_the_side(page, width, tmp_path):
-    report.write(tmp_path / "frame.html", FRAME.format(page=html.escape(page), width=width))
+    report.save(tmp_path / "frame.html", FRAME.format(page=html.escape(page), width=width))
     found = re.search(r'data-found="(\d+)"', browse(tmp_path / "frame.html", "--dump-dom", "--window-size=1500,1000"))
     assert found is not None
     assert int(found[1]) == width

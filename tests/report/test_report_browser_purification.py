@@ -32,7 +32,7 @@ const click = (kind, place) => { const head = page.querySelectorAll(`table.${kin
 
 def ask(page: str, folder: Path, script: str, *, width: int = 1200):
     """What a script finds that looks at the page from outside."""
-    report.write(folder / "frame.html", FRAME.format(page=html.escape(page), width=width, script=script))
+    report.save(folder / "frame.html", FRAME.format(page=html.escape(page), width=width, script=script))
     found = re.search(r'data-found="([^"]*)"', browse(folder / "frame.html", "--dump-dom", "--window-size=1500,1000"))
     assert found is not None
     return json.loads(html.unescape(found[1]))
@@ -40,24 +40,24 @@ def ask(page: str, folder: Path, script: str, *, width: int = 1200):
 
 @pytest.fixture(scope="module")
 def page():
-    return report.purification.page(made.mixed(), plan=made.planned(), files={"Weights": "unbroken" * 30})
+    return report.page(made.mixed(), plan=made.planned(), files={"Weights": "unbroken" * 30})
 
 
 def test_console_stays_silent(page, tmp_path):
-    report.write(tmp_path / "page.html", page)
+    report.save(tmp_path / "page.html", page)
     assert logged(tmp_path / "page.html") == []
 
 
 def test_hostile_names_run_nothing(tmp_path):
-    report.write(tmp_path / "page.html", report.purification.page(made.hostile()))
+    report.save(tmp_path / "page.html", report.page(made.hostile()))
     assert logged(tmp_path / "page.html") == []
     title = "</title><script>console.error('broken out')</script>"
-    report.write(tmp_path / "page.html", report.purification.page(made.hostile(), title=title, command=title))
+    report.save(tmp_path / "page.html", report.page(made.hostile(), title=title, command=title))
     assert logged(tmp_path / "page.html") == []
 
 
 def test_foreign_scripts_are_refused_even_if_they_were_in_the_page(page, tmp_path):
-    report.write(tmp_path / "page.html", page.replace("</main>", "</main><script>document.title = 'run'</script>"))
+    report.save(tmp_path / "page.html", page.replace("</main>", "</main><script>document.title = 'run'</script>"))
     (line,) = logged(tmp_path / "page.html")
     assert "Content Security Policy" in line
     assert "<title>run" not in browse(tmp_path / "page.html", "--dump-dom")
@@ -80,7 +80,7 @@ def test_columns_sort_both_ways(page, tmp_path):
 def test_numbers_with_units_sort_by_what_they_are(tmp_path):
     result = made.deep(12)
     layers = tuple(replace(layer, seconds=(place * 7 % 12) * 9.5) for place, layer in enumerate(result.layers))
-    page = report.purification.page(replace(result, layers=layers))
+    page = report.page(replace(result, layers=layers))
     script = COLUMN + "const head = page.querySelectorAll('table.layers thead th').length - 1; click('layers', head);"
     times, names = ask(page, tmp_path, script + "return [column('layers', head), column('layers', 0)];")
     assert times[:3] == ["0 ms", "9.50 s", "19 s"]
@@ -108,7 +108,7 @@ def test_nothing_sticks_out_at_the_side(page, width, tmp_path):
 
 @pytest.mark.parametrize(("scheme", "paper"), [(0, (20, 23, 27)), (1, (255, 255, 255))], ids=["dark", "light"])
 def test_page_follows_the_reader_into_the_dark(page, scheme, paper, tmp_path):
-    report.write(tmp_path / "page.html", page)
+    report.save(tmp_path / "page.html", page)
     shot = tmp_path / "page.png"
     look = (f"--blink-settings=preferredColorScheme={scheme}", "--window-size=1280,2600")
     browse(tmp_path / "page.html", f"--screenshot={shot}", *look)
@@ -119,7 +119,7 @@ def test_page_follows_the_reader_into_the_dark(page, scheme, paper, tmp_path):
 
 
 def test_page_of_a_defence_is_silent_and_fits_a_phone(tmp_path):
-    page = report.defence.page(made_defences.automatic(), files={"Weights": "unbroken" * 30})
-    report.write(tmp_path / "page.html", page)
+    page = report.page(made_defences.automatic(), files={"Weights": "unbroken" * 30})
+    report.save(tmp_path / "page.html", page)
     assert logged(tmp_path / "page.html") == []
     assert ask(page, tmp_path, "return page.documentElement.scrollWidth;", width=360) == 360

@@ -16,8 +16,9 @@ from scipy.stats import binomtest
 
 from netpurify import InputError, report
 from netpurify.network.policies.defence.strength import SHARE
-from netpurify.report.canvas import COLOURS
-from netpurify.report.defence_pictures import curve, kept
+from netpurify.report.defence.pictures import curve, kept
+from netpurify.report.kit.canvas import COLOURS
+from netpurify.report.kit.numbers import share
 
 MADE = (made.automatic, made.asked, made.costly, made.uncounted, made.hostile)
 
@@ -29,7 +30,7 @@ def result(request):
 
 @pytest.fixture(scope="module")
 def text(result):
-    return report.defence.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"})
+    return report.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"})
 
 
 def body_of(text: str) -> str:
@@ -90,14 +91,14 @@ def test_strength_is_explained():
 
 def test_tables_have_every_layer_and_every_strength(result, text):
     layers = rows_of(text, "Layers")
-    assert [row[5] for row in layers] == [report.defence.share(layer.forgotten) for layer in result.layers]
+    assert [row[5] for row in layers] == [share(layer.forgotten) for layer in result.layers]
     guarded = [layer.guarded or "the network itself" for layer in result.layers]
     assert [row[8] for row in layers] == (guarded if result.guard else ["\N{EN DASH}"] * len(guarded))
     strengths = rows_of(text, "Strengths tried")
     assert [row[0] for row in strengths if "chosen" in row[0]] == [f"{result.strength:g} (chosen)"]
     assert [int(row[2]) for row in strengths] == [step.differing for step in result.curve]
     (bound,) = [row[4] for row in strengths if "chosen" in row[0]]
-    assert bound == report.defence.share(result.bound)
+    assert bound == share(result.bound)
 
 
 def places(svg: str, colour: str) -> list[tuple[str, str]]:
@@ -130,14 +131,14 @@ def test_some_layers_of_a_deep_network_are_drawn():
 
 def test_names_stay_texts():
     result = made.hostile()
-    text = report.defence.page(result, title=made.HOSTILE, command=made.HOSTILE)
+    text = report.page(result, title=made.HOSTILE, command=made.HOSTILE)
     assert text.count("<script>") == 1
     assert f"{made.HOSTILE}\n" in Reader(text).words
 
 
 def test_without_matplotlib_only_the_pictures_are_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    text = report.defence.page(made.automatic())
+    text = report.page(made.automatic())
     assert "pip install &#x27;netpurify[report]&#x27; brings it" in text
     assert "<svg" not in text
     assert len(rows_of(text, "Layers")) == 2

@@ -23,7 +23,7 @@ def results():
 
 @pytest.fixture(scope="module")
 def text(results):
-    return report.page(results, about=ABOUT)
+    return report.reproduction_page(results, about=ABOUT)
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +86,19 @@ def test_many_failures_are_counted_not_listed():
 def test_figure_without_a_successful_trial_says_so():
     refuse = result(rows=table(failed=5))
     empty = result(3, rows=[])
-    read = Reader(report.page([refuse, empty], about={}))
+    read = Reader(report.reproduction_page([refuse, empty], about={}))
     assert read.words.count("No trial succeeded") == 2
     assert "No trial has been recorded." in read.words
     assert "svg" not in {tag for tag, _ in read.tags}
-    assert report.picture(empty) is None
-    assert "![" not in report.markdown([refuse, empty], about={}, images=str)
+    assert report.plot(empty) is None
+    assert "![" not in report.reproduction_markdown([refuse, empty], about={}, images=str)
 
 
 @pytest.mark.slow
 def test_hostile_texts_stay_texts():
     finding = Finding(HOSTILE, HOSTILE, Verdict.FAILS, HOSTILE)
     rows = table(failed=1, reason=HOSTILE)
-    text = report.page(
+    text = report.reproduction_page(
         [result(1, HOSTILE, findings=[finding], rows=rows, remarks=(HOSTILE,))], about={HOSTILE: HOSTILE}
     )
     read = Reader(text)
@@ -108,17 +108,17 @@ def test_hostile_texts_stay_texts():
 
 @pytest.mark.slow
 def test_same_results_give_the_same_page(results, text):
-    assert report.page(results, about=ABOUT) == text
+    assert report.reproduction_page(results, about=ABOUT) == text
 
 
 def test_figure_that_comes_twice_is_refused():
     with pytest.raises(InputError, match="figure 2 2 times"):
-        report.page([result(), result()], about={})
+        report.reproduction_page([result(), result()], about={})
 
 
 def test_markdown_tables_keep_their_columns():
     finding = Finding("a | b", "first\nsecond", Verdict.LIMITS, HOSTILE)
-    text = report.markdown(
+    text = report.reproduction_markdown(
         [result(findings=[finding])], about=ABOUT, images=lambda number: f"plots/figure {number}.svg"
     )
     (row,) = [line for line in text.splitlines() if line.startswith(r"| a \| b")]
@@ -132,25 +132,25 @@ def test_markdown_tables_keep_their_columns():
 
 
 def test_markdown_shows_every_figure_and_failure(results):
-    text = report.markdown(results, about=ABOUT, images=lambda number: f"{number}.svg")
+    text = report.reproduction_markdown(results, about=ABOUT, images=lambda number: f"{number}.svg")
     assert [f"## {one.name}" in text for one in results] == [True] * 3
     assert "| DivergenceError: take a smaller gamma | 2 | width 256, regime joint, trial 0; " in text
 
 
 @pytest.mark.slow
 def test_picture_is_the_drawing_of_the_page(results, text):
-    assert all(report.picture(one) in text for one in results)
+    assert all(report.plot(one) in text for one in results)
 
 
 def test_write_makes_folders_and_replaces_whole_files(tmp_path):
     path = tmp_path / "new" / "page.html"
-    report.write(path, "first")
-    report.write(path, "second ≤")
+    report.save(path, "first")
+    report.save(path, "second ≤")
     assert path.read_text(encoding="utf-8") == "second ≤"
     assert [entry.name for entry in path.parent.iterdir()] == ["page.html"]
 
 
 def test_write_refuses_a_place_that_is_none(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"page.html: the report must be written there; .* choose another place"):
-        report.write(tmp_path / "file" / "page.html", "text")
+    with pytest.raises(InputError, match=r"page.html cannot be written .* name a file in another place"):
+        report.save(tmp_path / "file" / "page.html", "text")

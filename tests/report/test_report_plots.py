@@ -12,8 +12,10 @@ from made_figures import EPS, LABELS, NAN, WIDTHS, line, panel
 
 from netpurify.errors import InputError
 from netpurify.experiments.figure import Line, Panel
-from netpurify.report import canvas, draw, plots
-from netpurify.report.scales import heights, power_of_ten, scales_of
+from netpurify.report import draw
+from netpurify.report.kit import canvas
+from netpurify.report.kit.scales import heights, power_of_ten, scales_of
+from netpurify.report.reproduction import plots
 
 pytestmark = pytest.mark.slow
 

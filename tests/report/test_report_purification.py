@@ -12,11 +12,11 @@ from page_reader import LOADING, Reader
 
 from netpurify import report
 from netpurify.network import Agreement, Altered, Grade
-from netpurify.report.entries import entries
-from netpurify.report.layer_pictures import chosen, pictures
-from netpurify.report.mosaic import mosaic
-from netpurify.report.purification import MOST_PICTURED
-from netpurify.report.sections import MOST_UNITS, MOST_WEIGHTS
+from netpurify.report.purification.entries import entries
+from netpurify.report.purification.mosaic import mosaic
+from netpurify.report.purification.page import MOST_PICTURED
+from netpurify.report.purification.pictures import chosen, pictures
+from netpurify.report.purification.tables import MOST_UNITS, MOST_WEIGHTS
 
 pytestmark = pytest.mark.slow  # every test draws pages
 
@@ -30,7 +30,7 @@ def result(request):
 
 @pytest.fixture(scope="module")
 def text(result):
-    return report.purification.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"})
+    return report.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"})
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_page_says_everything_but_never_clean_of_a_network(result, read, text):
 
 @pytest.mark.slow
 def test_grades_stand_beside_their_own_counts():
-    text = report.purification.page(made.mixed(), plan=made.planned())
+    text = report.page(made.mixed(), plan=made.planned())
     assert "◐ 1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12" in text
     (conv, head) = cells(text, "layers")
     assert [re.sub("<.*?>", "", cell) for cell in conv[8:11]] == ["0", "3", "5"]
@@ -101,12 +101,12 @@ def test_grades_stand_beside_their_own_counts():
     assert "outputs cannot be compared: those of the contaminated network are not finite" in text
     assert "What check had said of each layer" in text
     assert "can be checked again" not in text  # there was no fit to certify
-    assert "can be checked again by anyone" in report.purification.page(made.recovered())
+    assert "can be checked again by anyone" in report.page(made.recovered())
 
 
 @pytest.mark.slow
 def test_projecting_is_not_called_recovering():
-    body = body_of(report.purification.page(made.projected()))
+    body = body_of(report.page(made.projected()))
     assert "All 12 units took the fitted value in every weight" in body
     assert "▣ projected" in body
     assert "checked again" not in body  # no proof was kept
@@ -115,7 +115,7 @@ def test_projecting_is_not_called_recovering():
 
 
 def test_nothing_altered_shows_no_picture():
-    text = report.purification.page(made.untouched())
+    text = report.page(made.untouched())
     assert "✓ Nothing was altered in 332 weights examined" in text
     assert "<svg" not in text
 
@@ -135,12 +135,12 @@ def test_layer_names_in_drawings_stay_texts():
 
 @pytest.mark.slow
 def test_same_result_gives_the_same_page(result, text):
-    assert report.purification.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"}) == text
+    assert report.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"}) == text
 
 
 def test_without_matplotlib_only_the_pictures_are_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    text = report.purification.page(made.recovered())
+    text = report.page(made.recovered())
     assert "pip install &#x27;netpurify[report]&#x27; brings it" in text
     assert "<svg" not in text
     assert len(cells(text, "altered")) == 29
@@ -151,15 +151,15 @@ def test_deep_networks_make_pages_of_few_megabytes(monkeypatch):
     assert len(chosen(result.layers, MOST_PICTURED)) == MOST_PICTURED
     one = pictures(result.layers[0])
     assert sum(len(each.svg) for each in one) < 150_000
-    monkeypatch.setattr(report.purification, "pictures", lambda _layer: one)
-    text = report.purification.page(result)
+    monkeypatch.setattr("netpurify.report.purification.page.pictures", lambda _layer: one)
+    text = report.page(result)
     assert "76 layers without a picture: at most 24 are drawn" in text
     assert len(text) < 5_000_000
 
 
 def test_long_tables_are_cut_and_say_so(monkeypatch):
-    monkeypatch.setattr(report.purification, "can_draw", lambda: False)
-    text = report.purification.page(made.deep(300))
+    monkeypatch.setattr("netpurify.report.purification.page.can_draw", lambda: False)
+    text = report.page(made.deep(300))
     assert "The 2,000 largest changes of 4,800; the JSON record has all." in text
     assert "1,000 of 2,400 units, the weakest evidence first; the JSON record has all." in text
     rows = cells(text, "altered")
@@ -204,7 +204,7 @@ def test_every_kind_of_layer_has_its_image_and_place(kind):
     image = mosaic(layer)
     assert image.per_pixel == 1
     assert int((image.pixels[..., 0] < 0.5).sum()) == layer.units
-    text = report.purification.page(result)
+    text = report.page(result)
     assert ">the network itself</a>" in text
     jsonschema.Draft202012Validator(report.schema()).validate(report.record(result))
 
@@ -212,7 +212,7 @@ def test_every_kind_of_layer_has_its_image_and_place(kind):
 def test_unjudged_weights_are_counted_and_spoil_the_verdict():
     result = made.untouched()
     layers = (replace(result.layers[0], unjudged=1234), *result.layers[1:])
-    text = report.purification.page(replace(result, layers=layers))
+    text = report.page(replace(result, layers=layers))
     assert "◐ No weight of 332 is proven to be altered; all 12 units recovered" in text
     assert "; 1,234 weights left unjudged." in text
     assert "nothing was altered" not in text.lower()
@@ -233,10 +233,10 @@ def test_suspicious_weights_are_counted_and_listed():
         names=first.altered.names,
     )
     suspected = replace(result, layers=(replace(first, suspicious=some), *result.layers[1:]))
-    text = report.purification.page(suspected)
+    text = report.page(suspected)
     assert "; 2 suspicious weights left unchanged." in text
     assert ">Suspicious</th>" in text
-    assert ">Suspicious</th>" not in report.purification.page(result)
+    assert ">Suspicious</th>" not in report.page(result)
     record = report.record(suspected)
     jsonschema.Draft202012Validator(report.schema()).validate(record)
     assert record["suspicious"] == [
@@ -270,11 +270,11 @@ def test_large_layers_are_put_together_but_nothing_is_lost():
     ],
 )
 def test_agreement_in_words(outputs, words):
-    assert words in report.purification.page(replace(made.untouched(), agreement=outputs))
+    assert words in report.page(replace(made.untouched(), agreement=outputs))
 
 
 def test_grades_have_signs_and_words():
-    text = report.purification.page(made.mixed())
+    text = report.page(made.mixed())
     for grade in (Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE):
         assert grade.meaning in text
 

@@ -13,7 +13,7 @@ from schema_breaker import assert_refuses
 from netpurify import report
 from netpurify.network import Grade
 from netpurify.report import schema
-from netpurify.report.summary import Summary
+from netpurify.report.purification.summary import Summary
 
 MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected, made.deep)
 

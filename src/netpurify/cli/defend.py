@@ -115,7 +115,7 @@ def parse_strength(text: str) -> float | Literal["auto"]:
 def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
     """What it costs and what was forgotten; on standard error where a record goes to standard output."""
     from netpurify.cli.tables import missed_parts, show_fits
-    from netpurify.report.defence_summary import DefenceSummary
+    from netpurify.report.defence.summary import DefenceSummary
 
     summary = DefenceSummary.of(result)
     said = [text for _, text in summary.statements]
@@ -143,4 +143,4 @@ def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None
     if outputs.page is not None:
         named = {name: path.as_posix() for name, path in (files | {"defended": outputs.out}).items()}
         command = shlex.join(["netpurify", *sys.argv[1:]])
-        write_text(outputs.page, netpurify.report.defence.page(result, command=command, files=named))
+        write_text(outputs.page, netpurify.report.page(result, command=command, files=named))

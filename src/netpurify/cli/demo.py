@@ -121,7 +121,7 @@ def _save(story: stories.Recovery, folder: Path) -> None:
     with write_atomically(folder / "inputs.npy") as stream:
         np.save(stream, story.inputs.numpy())
     files = {name: f"{name}.safetensors" for name in networks} | {"data": "inputs.npy"}
-    text = netpurify.report.purification.page(
+    text = netpurify.report.page(
         story.result, title="A fifth of the weights altered", command=_command(folder, stories.SEED), files=files
     )
     write_text(folder / "report.html", text)

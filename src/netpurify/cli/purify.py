@@ -180,6 +180,6 @@ def _write_reports(
     if page is not None:
         files = {name: path.as_posix() for name, path in named.items() if path is not None}
         command = shlex.join(["netpurify", *sys.argv[1:]])
-        write_text(page, netpurify.report.purification.page(result, command=command, files=files))
+        write_text(page, netpurify.report.page(result, command=command, files=files))
     if record is not None:  # last, since it may go to the screen
         write_json(record, netpurify.report.record(result))

@@ -82,7 +82,8 @@ def reproduce(
         show_line(f"tables: {folder / mode}")
     rows = {name: netpurify.experiments.read(path) for name, path in paths.items()}
     results = [
-        netpurify.report.Result(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode) for number in numbers
+        netpurify.report.FigureResult(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode)
+        for number in numbers
     ]
     _show_findings(results)
     for result in results:
@@ -94,7 +95,7 @@ def reproduce(
     about = _about(mode, trials, time.monotonic() - start, results)
     with all_or_none():
         if page:
-            netpurify.report.write(page, netpurify.report.page(results, about=about))
+            netpurify.report.save(page, netpurify.report.reproduction_page(results, about=about))
             show_line(f"page: {page}")
         if markdown:
             _write_markdown(markdown, results, about)
@@ -152,7 +153,7 @@ def _need_data(chosen: Iterable[experiments.Experiment], mode: Mode) -> None:
             raise DataError(f"{problem}; or choose figures that do not need {name}") from problem
 
 
-def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.Result]) -> dict[str, str]:
+def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.FigureResult]) -> dict[str, str]:
     chosen = f" --trials {trials}" if trials else ""
     flag = "" if mode == "default" else f" --{mode}"
     figures = "".join(f" {result.figure.number}" for result in results) if len(results) < len(options.FIGURES) else ""
@@ -166,19 +167,21 @@ def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.
     }
 
 
-def _first_rows(result: report.Result) -> list[experiments.Row]:
+def _first_rows(result: report.FigureResult) -> list[experiments.Row]:
     """One row of each trial."""
     names = list(result.figure.experiment.grid(result.mode)[0])
     return [rows[0] for rows in netpurify.experiments.group(result.rows, [*names, "trial"]).values()]
 
 
-def _write_markdown(path: Path, results: list[report.Result], about: dict[str, str]) -> None:
-    pictures = {result.figure.number: netpurify.report.picture(result) for result in results}
+def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[str, str]) -> None:
+    pictures = {result.figure.number: netpurify.report.plot(result) for result in results}
     for number, picture in pictures.items():
         if picture is not None:
-            netpurify.report.write(path.parent / "figures" / f"figure{number:02}.svg", picture)
-    text = netpurify.report.markdown(results, about=about, images=lambda number: f"figures/figure{number:02}.svg")
-    netpurify.report.write(path, text)
+            netpurify.report.save(path.parent / "figures" / f"figure{number:02}.svg", picture)
+    text = netpurify.report.reproduction_markdown(
+        results, about=about, images=lambda number: f"figures/figure{number:02}.svg"
+    )
+    netpurify.report.save(path, text)
     show_line(f"markdown: {path}")
 
 
@@ -190,7 +193,7 @@ def _show_plans(plans: dict[str, experiments.Plan]) -> None:
     show_table("", ("experiment", "trials", "done", "core time left", "time left"), rows, numbers=(1, 2, 3, 4))
 
 
-def _show_findings(results: list[report.Result]) -> None:
+def _show_findings(results: list[report.FigureResult]) -> None:
     rows = [
         (str(result.figure.number), finding.claim, finding.measured, str(finding.verdict))
         for result in results

@@ -16,7 +16,7 @@ from netpurify.network import (
     Purification,
     Skipped,
 )
-from netpurify.report.numbers import share
+from netpurify.report.kit.numbers import share
 
 _SHOWN = 5
 """Layers that a sentence names before it only counts."""

@@ -1,33 +1,54 @@
-"""Reports: plots and self-contained pages, made from tables of experiments and from purifications.
+"""Reports of purifications, defences and the paper's figures: pages, JSON records, SARIF logs and plots.
 
-    results = [report.Result(figure, experiments.read(path), mode="full") for figure, path in ...]
-    report.write("reproduction.html", report.page(results, about={"version": "0.1"}))
+    report.save("report.html", report.page(result))     a purification or a defence as one page
+    report.record(result)                               the same as JSON, for programs
+    report.sarif(result, file="model.safetensors")      a purification as SARIF, for code scanning
+
+    results = [report.FigureResult(figure, experiments.read(path), mode="full") for figure, path in ...]
+    report.save("reproduction.html", report.reproduction_page(results, about={"version": "0.1"}))
     report.draw(figure.panels(rows))                    one plot as SVG
-    report.write("report.html", report.purification.page(result))        a purification as one page
-    report.write("report.html", report.defence.page(result))             a defence as one page
-    report.record(result)                               a purification or a defence as JSON, for programs
-    report.sarif(result, file="model.safetensors")       the same as SARIF, for code scanning
 
 Drawing needs matplotlib: ``pip install 'netpurify[report]'``.
 """
 
-from netpurify.report import defence, purification
-from netpurify.report.plots import draw
-from netpurify.report.record import record, schema
-from netpurify.report.reproduction import markdown, page, picture, write
-from netpurify.report.result import Result
-from netpurify.report.sarif import sarif
+from collections.abc import Mapping
+
+from netpurify.errors import InputError
+from netpurify.network import Defence, Plan, Purification
+from netpurify.report.defence.page import defence_page
+from netpurify.report.kit.files import save
+from netpurify.report.purification.page import purification_page
+from netpurify.report.purification.record import record, schema
+from netpurify.report.purification.sarif import sarif
+from netpurify.report.reproduction.page import plot, reproduction_markdown, reproduction_page
+from netpurify.report.reproduction.plots import draw
+from netpurify.report.reproduction.result import FigureResult
 
 __all__ = [
-    "Result",
-    "defence",
+    "FigureResult",
     "draw",
-    "markdown",
     "page",
-    "picture",
-    "purification",
+    "plot",
     "record",
+    "reproduction_markdown",
+    "reproduction_page",
     "sarif",
+    "save",
     "schema",
-    "write",
 ]
+
+
+def page(
+    result: Purification | Defence,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    files: Mapping[str, str] | None = None,
+    plan: Plan | None = None,
+) -> str:
+    """A purification or a defence as one HTML page that loads nothing."""
+    if isinstance(result, Purification):
+        return purification_page(result, title=title, command=command, files=files, plan=plan)
+    if plan is not None:
+        raise InputError("a plan says what can be recovered, and a defence recovers nothing; leave plan out")
+    return defence_page(result, title=title, command=command, files=files)

@@ -4,15 +4,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
-from pathlib import Path
 from urllib.parse import quote
 
-from netpurify.atomic import write_atomically
-from netpurify.errors import InputError
 from netpurify.experiments.figure import Finding, Panel, Verdict
-from netpurify.report.markup import Html, table, tag
-from netpurify.report.plots import columns_of, draw
-from netpurify.report.result import Result, require_distinct, tally
+from netpurify.report.kit.markup import Html, table, tag
+from netpurify.report.reproduction.plots import columns_of, draw
+from netpurify.report.reproduction.result import FigureResult, require_distinct, tally
 
 _TITLE = "The paper's figures, measured again"
 _PAPER = (
@@ -31,7 +28,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """For the browser: the page carries its styles, and whatever else it should ask for must not be loaded."""
 
 
-def page(results: Sequence[Result], *, about: Mapping[str, str]) -> str:
+def reproduction_page(results: Sequence[FigureResult], *, about: Mapping[str, str]) -> str:
     """All figures as one HTML page that loads nothing: light and dark, for desktop, phone and paper.
 
     Args:
@@ -45,7 +42,7 @@ def page(results: Sequence[Result], *, about: Mapping[str, str]) -> str:
         InputError: A figure comes twice, a plot cannot be drawn, or matplotlib is not installed.
     """
     require_distinct(results)
-    style = resources.files("netpurify.report").joinpath("page.css").read_text(encoding="utf-8")
+    style = resources.files("netpurify.report.kit").joinpath("assets", "page.css").read_text(encoding="utf-8")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -63,13 +60,15 @@ def page(results: Sequence[Result], *, about: Mapping[str, str]) -> str:
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def markdown(results: Sequence[Result], *, about: Mapping[str, str], images: Callable[[int], str]) -> str:
+def reproduction_markdown(
+    results: Sequence[FigureResult], *, about: Mapping[str, str], images: Callable[[int], str]
+) -> str:
     """All figures as Markdown, for a repository.
 
     Args:
         results: The figures, in the order of the text.
         about: What was run, by name.
-        images: Where the drawing of a figure is, by its number; see ``picture``.
+        images: Where the drawing of a figure is, by its number; see ``plot``.
 
     Raises:
         InputError: A figure comes twice.
@@ -91,30 +90,13 @@ def markdown(results: Sequence[Result], *, about: Mapping[str, str], images: Cal
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def picture(result: Result, *, columns: int | None = None) -> str | None:
+def plot(result: FigureResult, *, columns: int | None = None) -> str | None:
     """The drawing of one figure as SVG, as in the page; ``None`` if no trial succeeded. See ``plots.draw``."""
     panels = result.panels
     return draw(panels, title=result.name, columns=columns) if panels else None
 
 
-def write(path: str | Path, text: str) -> None:
-    """Writes a page or a drawing, whole or not at all; an earlier one stays until then. Folders are made.
-
-    Raises:
-        InputError: It could not be written there.
-    """
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(path) as stream:
-            stream.write(text.encode())
-    except OSError as problem:
-        raise InputError(
-            f"{path}: the report must be written there; {problem.strerror}; make room or choose another place"
-        ) from problem
-
-
-def _summary(results: Sequence[Result]) -> Html:
+def _summary(results: Sequence[FigureResult]) -> Html:
     rows = []
     for result in results:
         name, *verdicts, trials, failed = _counts(result)
@@ -130,7 +112,7 @@ def _muted(count: str) -> Html:
     return tag("span", count, class_="none" if count == "0" else "some")
 
 
-def _counts(result: Result) -> list[str]:
+def _counts(result: FigureResult) -> list[str]:
     failed = sum(failure.count for failure in result.failures)
     return [result.name, *map(str, tally(result.findings).values()), str(result.trials), str(failed)]
 
@@ -140,7 +122,7 @@ def _about(about: Mapping[str, str]) -> Html:
     return tag("section", tag("h2", "How it was run"), tag("dl", *entries), id="about")
 
 
-def _section(result: Result) -> Html:
+def _section(result: FigureResult) -> Html:
     figure, panels, findings, failures = result.figure, result.panels, result.findings, result.failures
     parts = [tag("h2", result.name), tag("p", figure.setting, class_="setting")]
     if panels:

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify.network import Grade, LayerRecord, Plan, Purification, Skipped
-from netpurify.report.entries import change, largest
-from netpurify.report.markup import Cell, Html, join, table, tag
-from netpurify.report.numbers import count, exact, number, plural, seconds, share, size
-from netpurify.report.summary import SYMBOLS, status_label
+from netpurify.report.kit.markup import Cell, Html, join, table, tag
+from netpurify.report.kit.numbers import count, exact, number, plural, seconds, share, size
+from netpurify.report.purification.entries import change, largest
+from netpurify.report.purification.summary import SYMBOLS, status_label
 
 MOST_WEIGHTS = 2000
 MOST_UNITS = 1000

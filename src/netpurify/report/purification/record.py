@@ -17,10 +17,10 @@ from netpurify.errors import InputError
 from netpurify.lad import Certificate, Status
 from netpurify.network import Defence, Grade, LayerFit, LayerRecord, Plan, Purification, Step
 from netpurify.network.records import EDGES
-from netpurify.report.defence_summary import DefenceSummary
-from netpurify.report.entries import entries
-from netpurify.report.json_values import number, numbers, plain, safe, skipped
-from netpurify.report.summary import Summary
+from netpurify.report.defence.summary import DefenceSummary
+from netpurify.report.kit.json_values import number, numbers, plain, safe, skipped
+from netpurify.report.purification.entries import entries
+from netpurify.report.purification.summary import Summary
 
 SCHEMA = 1
 """Raised when a field goes or changes its meaning; new fields alone do not raise it."""
@@ -48,7 +48,7 @@ def record(result: Purification | Defence, *, plan: Plan | None = None) -> dict[
 
 def schema(name: Literal["purification", "defence"] = "purification") -> dict[str, Any]:
     """The JSON Schema that every ``record`` with this ``schema_name`` fits."""
-    return json.loads(resources.files("netpurify.report").joinpath(f"{name}.schema.json").read_text("utf-8"))
+    return json.loads(resources.files("netpurify.report").joinpath("schemas", f"{name}.schema.json").read_text("utf-8"))
 
 
 def _purification(result: Purification, plan: Plan | None) -> dict[str, Any]:

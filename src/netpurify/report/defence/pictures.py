@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from netpurify.network import Defence, LayerFit
-from netpurify.report.canvas import COLOURS, INK, Picture, literal, picture
-from netpurify.report.defence_summary import DefenceSummary
-from netpurify.report.numbers import count, share
+from netpurify.report.defence.summary import DefenceSummary
+from netpurify.report.kit.canvas import COLOURS, INK, Picture, literal, picture
+from netpurify.report.kit.numbers import count, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
-from netpurify.report.canvas import Picture
-from netpurify.report.markup import Html, join, tag
+from netpurify.report.kit.canvas import Picture
+from netpurify.report.kit.markup import Html, join, tag
 
 NO_PICTURES = "Pictures need matplotlib, which is not installed: pip install 'netpurify[report]' brings it."
 
@@ -81,7 +81,7 @@ def provenance(kept: Mapping[str, Any], digests: Mapping[str, str]) -> Html:
 
 
 def _asset(name: str) -> str:
-    return resources.files("netpurify.report").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("netpurify.report.kit").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _head(title: str) -> Html:

@@ -8,7 +8,7 @@ import numpy as np
 
 from netpurify.lad import Status
 from netpurify.network import Agreement, Grade, Purification
-from netpurify.report.numbers import count, number, plural, share
+from netpurify.report.kit.numbers import count, number, plural, share
 
 SYMBOLS = {Grade.RECOVERED: "✓", Grade.APPROXIMATE: "◐", Grade.LEFT_ALONE: "○", Grade.PROJECTED: "▣"}
 """Beside a grade's name, so that it is seen without its colour."""

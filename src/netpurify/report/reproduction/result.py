@@ -32,7 +32,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Result:
+class FigureResult:
     """One figure of the paper and what was measured for it.
 
     Attributes:
@@ -111,7 +111,7 @@ def tally(findings: Sequence[Finding]) -> dict[Verdict, int]:
     return {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
 
 
-def require_distinct(results: Sequence[Result]) -> None:
+def require_distinct(results: Sequence[FigureResult]) -> None:
     """Refuses two results for one figure.
 
     Raises:

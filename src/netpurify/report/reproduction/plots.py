@@ -8,8 +8,8 @@ import numpy as np
 
 from netpurify.errors import InputError
 from netpurify.experiments.figure import Line, Panel
-from netpurify.report.canvas import COLOURS, GRID, literal, render
-from netpurify.report.scales import Scale, heights, scales_of
+from netpurify.report.kit.canvas import COLOURS, GRID, literal, render
+from netpurify.report.kit.scales import Scale, heights, scales_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from netpurify.network import Defence, LayerFit, Step
-from netpurify.report import sections
-from netpurify.report.canvas import can_draw
-from netpurify.report.defence_pictures import curve, kept
-from netpurify.report.defence_summary import DefenceSummary
-from netpurify.report.frame import NO_PICTURES, Section, figure, frame, named, provenance, verdict
-from netpurify.report.markup import Cell, Html, table, tag
-from netpurify.report.numbers import count, number, seconds, share
-from netpurify.report.summary import in_words
+from netpurify.report.defence.pictures import curve, kept
+from netpurify.report.defence.summary import DefenceSummary
+from netpurify.report.kit.canvas import can_draw
+from netpurify.report.kit.markup import Cell, Html, table, tag
+from netpurify.report.kit.numbers import count, number, seconds, share
+from netpurify.report.kit.pages import NO_PICTURES, Section, figure, frame, named, provenance, verdict
+from netpurify.report.purification import tables as sections
+from netpurify.report.purification.summary import in_words
 
 _TITLE = "Report of a defence"
 _POLICY = (
@@ -33,7 +33,7 @@ _LAYERS = ("Layer", "Kind", "Units", "Fan-in", "Rows", "Forgotten", "Weights cha
 _CURVE = ("Strength", "Held-out inputs", "Another class", "Share", "95 % bound")
 
 
-def page(
+def defence_page(
     result: Defence, *, title: str | None = None, command: str | None = None, files: Mapping[str, str] | None = None
 ) -> str:
     """One HTML file for desktop, phone and paper, light and dark, that needs no network.

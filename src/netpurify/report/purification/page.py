@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from netpurify.network import Grade, Plan, Purification
-from netpurify.report import sections
-from netpurify.report.canvas import can_draw
-from netpurify.report.frame import NO_PICTURES, Section, figure, frame, named, provenance, verdict
-from netpurify.report.layer_pictures import chosen, pictures
-from netpurify.report.markup import Html, join, tag
-from netpurify.report.numbers import count, plural, seconds, size
-from netpurify.report.summary import Summary, in_words
+from netpurify.report.kit.canvas import can_draw
+from netpurify.report.kit.markup import Html, join, tag
+from netpurify.report.kit.numbers import count, plural, seconds, size
+from netpurify.report.kit.pages import NO_PICTURES, Section, figure, frame, named, provenance, verdict
+from netpurify.report.purification import tables as sections
+from netpurify.report.purification.pictures import chosen, pictures
+from netpurify.report.purification.summary import Summary, in_words
 
 MOST_PICTURED = 24
 _TITLE = "Report of a purification"
@@ -25,7 +25,7 @@ _AGAIN = " The certificates can be checked again by anyone who has both files of
 _DIGESTS = {"Contaminated": "model", "Initial": "initial", "Clean inputs": "data"}
 
 
-def page(
+def purification_page(
     result: Purification,
     *,
     title: str | None = None,

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from netpurify.network import Grade, LayerRecord
 from netpurify.network.records import EDGES
-from netpurify.report.canvas import COLOURS, INK, Picture, picture
-from netpurify.report.mosaic import COLOUR, LEFT, PLAIN, mosaic
-from netpurify.report.numbers import count, number, plural, share
+from netpurify.report.kit.canvas import COLOURS, INK, Picture, picture
+from netpurify.report.kit.numbers import count, number, plural, share
+from netpurify.report.purification.mosaic import COLOUR, LEFT, PLAIN, mosaic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ import numpy as np
 
 from netpurify.network import Defence, Step
 from netpurify.network.policies.defence.strength import LEAST, SHARE, allowed
-from netpurify.report.numbers import count, number, plural, share
+from netpurify.report.kit.numbers import count, number, plural, share
 
 _UNKNOWN = (
     "Agreement on clean inputs cannot show that a backdoor is gone: a network whose backdoor survived agrees as well. "

@@ -9,9 +9,9 @@ from urllib.parse import quote
 import numpy as np
 
 from netpurify.network import Altered, Grade, LayerRecord, Purification, Skipped
-from netpurify.report.entries import change
-from netpurify.report.numbers import count, exact, number, plural
-from netpurify.report.summary import Summary
+from netpurify.report.kit.numbers import count, exact, number, plural
+from netpurify.report.purification.entries import change
+from netpurify.report.purification.summary import Summary
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _RULES = {

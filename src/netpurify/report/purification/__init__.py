@@ -1,0 +1,1 @@
+"""The report of a purification: summary, page, JSON record and SARIF log."""

@@ -1,0 +1,1 @@
+"""The report of the reproduction of the paper: plots, page and Markdown."""
