@@ -198,3 +198,24 @@ def test_places_for_a_file_can_be_asked_for_beforehand(tmp_path):
             check_target(tmp_path / name)
     with pytest.raises(OSError, match="Not a regular file"):
         check_target(os.devnull)
+
+
+def test_a_block_within_a_block_is_a_part_of_it(tmp_path):
+    target = tmp_path / "inner"
+
+    def inner_block():
+        with write_together(), write_atomically(target) as stream:
+            stream.write(b"new")
+        assert not target.exists()
+
+    def outer_block_that_fails():
+        with write_together():
+            inner_block()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        outer_block_that_fails()
+    assert not list(tmp_path.iterdir())
+    with write_together():
+        inner_block()
+    assert target.read_bytes() == b"new"

@@ -67,11 +67,14 @@ def write_together() -> Iterator[None]:
 
     If the block raises, or if one of the files cannot get its name, everything is as it was before: new files are not
     there, and files that were to be replaced have their earlier content. Only a process that is killed while names are
-    given leaves some files new and others not.
+    given leaves some files new and others not. A block within another one is a part of it.
 
     Raises:
         OSError: A file could not get its name.
     """
+    if _waiting.get() is not None:  # a part of the enclosing block, which gives all names when it ends
+        yield
+        return
     waiting: list[tuple[Path, Path]] = []
     token = _waiting.set(waiting)
     try:

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 from netpurify import checkpoint
+from netpurify.lad import Status
 from netpurify.network import load_proof
 
 COMMANDS = ("check", "purify", "verify", "contaminate", "diff", "demo")
@@ -53,8 +54,8 @@ def test_purify_recovers_the_truth_and_says_so(run, files, common):
     for name, value in truth.items():
         torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
         assert torch.equal(found[name][~hit[name]], dirty[name][~hit[name]])
-    assert f"altered weights: {count:,}" in done.out
-    assert "on 8 clean inputs, before and after" in done.out
+    assert f"\n{count:,} of 2,645 weights were altered; all 45 units recovered, certified\n" in done.out
+    assert "On 8 clean inputs, outputs changed by " in done.out
     assert "layers: 2, weights: 2,645, clean inputs: 8" in done.err
     assert "2 of 2 layers" in done.err
     note = json.loads(checkpoint.load_metadata(files / "out.safetensors")["netpurify"])
@@ -79,14 +80,15 @@ def test_same_command_same_bytes_but_not_without_force(run, files, common):
 def test_healthy_network_is_left_alone(run, files, common):
     done = purified(run, common, files, weights="trained.safetensors")
     assert done.code == 0, done.out
-    assert "no altered weight found; every bit is as it was" in done.out
+    assert "\nNothing was altered in 2,645 weights examined; all 45 units recovered" in done.out
+    assert "45 units: nothing to replace; every weight keeps its bits." in done.out
     assert run("diff", "trained.safetensors", files / "out.safetensors").code == 0
 
 
 def test_project_without_initial_weights(run, files, common):
     done = run("purify", "contaminated.safetensors", *common, "--policy", "project", "-o", files / "out.safetensors")
     assert done.code == 0, done.err
-    assert "units projected: 45" in done.out
+    assert "All 45 units took the fitted value in every weight" in done.out
 
 
 def test_interrupt_is_no_finding_and_writes_nothing(run, files, common, monkeypatch):
@@ -104,7 +106,7 @@ def test_units_without_evidence_are_findings(run, files, common):
     done = run("purify", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",
                "--layer", "0", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1
-    assert "units left alone" in done.out
+    assert "all 40 units could not be judged" in done.out
     assert "the clean inputs span every direction" in done.out
 
 
@@ -114,7 +116,7 @@ def test_weights_that_stay_broken_are_a_finding(run, files, common):
     checkpoint.save_weights(state, files / "nan.safetensors")
     done = purified(run, common, files, "--layer", "0", weights=files / "nan.safetensors")
     assert done.code == 1
-    assert "weights that are not finite: 200" in done.out
+    assert "; 200 weights of the purified network are not finite" in done.out
 
 
 def test_weights_keep_the_dtype_of_their_file(run, files, common):
@@ -129,19 +131,42 @@ def test_inputs_are_normalised(run, files, common):
     np.save(files / "raw.npy", raw)
     done = run("purify", "contaminated.safetensors", *common[:2], "--data", files / "raw.npy", "--mean", "2", "--std",
                "3", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
-    assert "altered weights: " in done.out
+    assert " weights were altered; all 45 units recovered" in done.out
     assert "left alone" not in done.out.splitlines()[-2]
 
 
 @pytest.mark.slow
 def test_reports_are_asked_by_name(run, files, common):
     targets = ["--report", files / "a.html", "--json", files / "a.json", "--sarif", files / "a.sarif"]
-    assert purified(run, common, files, *targets).code == 1
+    told = purified(run, common, files, *targets)
+    assert told.code == 1
     assert "netpurify purify contaminated.safetensors" in (files / "a.html").read_text()
-    assert json.loads((files / "a.json").read_text())["policy"] == "recover"
+    record = json.loads((files / "a.json").read_text())
+    assert (record["policy"], record["exit_code"]) == ("recover", told.code)
+    assert told.out.splitlines()[-2] == record["verdict"]
+    assert told.out.splitlines()[-2 - len(record["statements"]) : -2] == record["statements"]
+    assert f"{record['verdict']}." in (files / "a.html").read_text()
     assert '"contaminated.safetensors"' in json.dumps(json.loads((files / "a.sarif").read_text()))
     done = purified(run, common, files, "--json", "-", "--force")
     assert json.loads(done.out)["policy"] == "recover"
+
+
+@pytest.mark.parametrize("option", ["--report", "--sarif"])
+def test_only_records_can_be_printed(run, files, common, option):
+    done = purified(run, common, files, option, "-")
+    assert done.code == 2
+    assert f"{option} writes a file and prints nothing" in done.message
+    assert not list(files.iterdir())
+
+
+def test_remedies_are_told_for_units_without_evidence(run, files, common):
+    np.save(files / "many.npy", np.random.default_rng(0).standard_normal((200, 60), np.float32))
+    done = run("purify", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",
+               "--layer", "0", "-o", files / "out.safetensors", "--json", files / "a.json")  # fmt: skip
+    table = " ".join(done.out.split("units not recovered, by L1 fit")[1].split())
+    (advice,) = json.loads((files / "a.json").read_text())["advice"]
+    assert (advice["units"], advice["remedy"]) == (40, Status.RANK_FULL.remedy)
+    assert all(word in table for word in Status.RANK_FULL.remedy.split())
 
 
 def test_training_checkpoint_with_prefixes(run, files, common):
@@ -155,7 +180,7 @@ def test_network_of_one_layer_whose_factory_prints(run, files):
     state = checkpoint.load_weights("trained.safetensors")
     checkpoint.save_weights({"weight": state["0.weight"], "bias": state["0.bias"]}, files / "one.safetensors")
     options = [files / "one.safetensors", "--factory", "small_networks:one", "--data", "inputs.npy"]
-    assert "(network)  Linear" in run("check", *options).out
+    assert "the network itself  Linear" in run("check", *options).out
     done = run("check", *options, "--json", "-")
     assert json.loads(done.out)["layers"][0]["name"] == ""
     assert "building" in done.err

@@ -77,7 +77,7 @@ def test_a_drawing_that_finds_no_folder_is_bad_input_and_leaves_nothing(run, fil
     def page(*_, **__):
         raise OSError("Matplotlib requires access to a writable cache directory; set MPLCONFIGDIR")
 
-    monkeypatch.setattr("netpurify.report.page", page)
+    monkeypatch.setattr("netpurify.report.results.page_text", page)
     done = run("purify", "contaminated.safetensors", *common, "--initial-seed", "5", "-o", files / "out.safetensors",
                "--report", files / "page.html")  # fmt: skip
     assert done.code == 2

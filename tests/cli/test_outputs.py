@@ -56,7 +56,7 @@ def test_files_that_were_there_stay_if_a_later_one_fails(purify, files, monkeypa
 
     (files / "out.safetensors").write_bytes(b"precious")
     (files / "page.html").write_bytes(b"precious")
-    monkeypatch.setattr("netpurify.cli.outputs.finite", full)
+    monkeypatch.setattr("netpurify.report.results.json_text", full)
     done = purify(files, "--force", "--report", files / "page.html", "--json", files / "record.json")
     assert done.code == 2, done.err
     assert "No space left on device" in done.err

@@ -54,8 +54,8 @@ def test_a_layer_without_initial_weights_that_fit_is_a_finding(run, files, commo
         base = initial(["0.bias"]) if how == "left out" else initial(**{"0.bias": torch.zeros(39)})
     done = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "out.safetensors")
     assert done.code == 1, (done.out, done.err)
-    assert 'layers that could not be examined, so that nothing is known of them: "0"' in done.out
-    assert "parts not examined" not in done.out
+    assert 'layers that could not be examined, so that nothing is known about them: "0"' in done.out
+    assert "other module" not in done.out
     assert (files / "out.safetensors").exists()
     record = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "o.safetensors",
                  "--json", "-", "--sarif", files / "log.sarif")  # fmt: skip
@@ -69,12 +69,12 @@ def test_a_layer_that_was_not_asked_for_is_no_finding(run, files, common, initia
     done = run("purify", WEIGHTS, *common, "--initial", initial(["0.bias"]), "--layer", "2", "-o",
                files / "out.safetensors")  # fmt: skip
     assert done.code == 0, done.out
-    assert "parts not examined: 1" in done.out
+    assert "; 1 module not examined" in done.out
 
 
 @pytest.mark.parametrize(("kind", "code", "told"), [
-    ("Normed", 0, "parts not examined: 1"),
-    ("Spare", 1, 'nothing is known of them: "last"'),
+    ("Normed", 0, "; 1 module not examined"),
+    ("Spare", 1, 'nothing is known about them: "last"'),
 ])  # fmt: skip
 def test_kinds_that_are_never_examined_are_no_finding_and_layers_that_no_input_reaches_are(
     run, files, kind, code, told
@@ -92,7 +92,7 @@ def test_a_kind_that_is_never_examined_is_a_finding_if_it_was_asked_for(run, fil
                "--initial-seed", "5", "--layer", "first", "--layer", "norm", "-o",
                files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.out
-    assert 'nothing is known of them: "norm"' in done.out
+    assert 'nothing is known about them: "norm"' in done.out
 
 
 def test_a_parametrised_weight_is_a_finding(run, files):
@@ -100,7 +100,7 @@ def test_a_parametrised_weight_is_a_finding(run, files):
     done = run("purify", files / "weights.safetensors", "--factory", "small_networks:normed_weights", "--data",
                "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.out
-    assert 'nothing is known of them: "0.parametrizations.weight"' in done.out
+    assert 'nothing is known about them: "0.parametrizations.weight"' in done.out
 
 
 def test_a_layer_that_could_not_be_defended_is_a_finding(run, files):
@@ -122,7 +122,7 @@ def test_check_of_nothing_is_not_well(run, files, common):
 def test_check_names_what_it_cannot_examine(run, common, initial):
     done = run("check", WEIGHTS, *common, "--initial", initial(["0.bias"]))
     assert done.code == 1, done.err
-    assert "1 of 1 layers can be recovered exactly" in done.out
+    assert "1 of 1 layer can be recovered exactly" in done.out
     assert 'layers that cannot be examined: "0"' in done.out
 
 
@@ -136,11 +136,11 @@ def gated(files, **changed):
 
 
 CHANGED = {
-    "a parameter of the network itself": ({"gate": torch.full((40,), 2.0)}, "(network)"),
+    "a parameter of the network itself": ({"gate": torch.full((40,), 2.0)}, "the network itself"),
     "an LSTM": ({"cell.bias_hh_l0": torch.ones(160)}, '"cell"'),
     "the sign of a zero": ({"norm.running_mean": torch.full((40,), -0.0)}, '"norm"'),
     "a count alone": ({"norm.num_batches_tracked": 3}, '"norm"'),
-    "two parts": ({"gate": torch.zeros(40), "norm.running_var": torch.zeros(40)}, '(network), "norm"'),
+    "two parts": ({"gate": torch.zeros(40), "norm.running_var": torch.zeros(40)}, 'the network itself, "norm"'),
 }
 
 
@@ -149,7 +149,7 @@ def test_a_part_that_is_not_examined_and_is_not_as_it_was_is_a_finding(run, file
     given = [*gated(files, **changed), "--initial", files / "before.safetensors"]
     done = run("purify", *given, "-o", files / "out.safetensors", "--quiet")
     assert done.code == 1, done.out
-    told = f"of a kind that is not examined, so that they may have been trained, or altered: {names}"
+    told = f"or have none, so that they may have been trained, or altered: {names}"
     assert told in done.out
     planned = run("check", *given)
     assert planned.code == 1, planned.out
@@ -161,7 +161,7 @@ def test_parts_that_are_not_examined_and_have_their_initial_bits_are_no_finding(
     for start in (["--initial", files / "before.safetensors"], ["--initial-seed", "5"]):
         done = run("purify", *given, *start, "-o", files / "out.safetensors", "--force")
         assert done.code == 0, done.out
-        assert "parts not examined: 2" in done.out
+        assert "; 2 modules not examined" in done.out
         assert run("check", *given, *start).code == 0
 
 
@@ -174,7 +174,7 @@ def test_a_part_without_initial_weights_is_a_finding(run, files):
         "purify", *given, "--initial", files / "base.safetensors", "-o", files / "out.safetensors", "--json", "-"
     )
     assert done.code == 1
-    assert "1 module not examined and not known to be right" in json.loads(done.out)["verdict"]
+    assert 'so that they may have been trained, or altered: "norm"' in json.loads(done.out)["verdict"]
     (part,) = [part for part in json.loads(done.out)["skipped"] if part["missed"]]
     assert (part["name"], part["kind"]) == ("norm", "BatchNorm1d")
     assert part["reason"].startswith("it has no initial norm.running_var, and is of a kind that is not examined")

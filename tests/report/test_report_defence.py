@@ -139,7 +139,7 @@ def test_names_stay_texts():
 def test_without_matplotlib_only_the_pictures_are_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = report.page(made.automatic())
-    assert "pip install &#x27;netpurify[report]&#x27; brings it" in text
+    assert "pip install &#39;netpurify[report]&#39; brings it" in text
     assert "<svg" not in text
     assert len(rows_of(text, "Layers")) == 2
 

@@ -141,7 +141,7 @@ def test_same_result_gives_the_same_page(result, text):
 def test_without_matplotlib_only_the_pictures_are_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = report.page(made.recovered())
-    assert "pip install &#x27;netpurify[report]&#x27; brings it" in text
+    assert "pip install &#39;netpurify[report]&#39; brings it" in text
     assert "<svg" not in text
     assert len(cells(text, "altered")) == 29
 
@@ -214,7 +214,7 @@ def test_unjudged_weights_are_counted_and_spoil_the_verdict():
     layers = (replace(result.layers[0], unjudged=1234), *result.layers[1:])
     text = report.page(replace(result, layers=layers))
     assert "◐ No weight of 332 is proven to be altered; all 12 units recovered" in text
-    assert "; 1,234 weights left unjudged." in text
+    assert "; 1,234 weights left unjudged; 1 module not examined." in text
     assert "nothing was altered" not in text.lower()
     assert ">Unjudged</th>" in text
     (finding,) = report.sarif(replace(result, layers=layers), file="m.pt")["runs"][0]["results"]
@@ -234,7 +234,7 @@ def test_suspicious_weights_are_counted_and_listed():
     )
     suspected = replace(result, layers=(replace(first, suspicious=some), *result.layers[1:]))
     text = report.page(suspected)
-    assert "; 2 suspicious weights left unchanged." in text
+    assert "; 2 suspicious weights left unchanged; 1 module not examined." in text
     assert ">Suspicious</th>" in text
     assert ">Suspicious</th>" not in report.page(result)
     record = report.record(suspected)

@@ -12,8 +12,8 @@ from schema_breaker import assert_refuses
 
 from netpurify import report
 from netpurify.network import Grade
-from netpurify.report import schema
-from netpurify.report.purification.summary import Summary
+from netpurify.report import schema, summarise
+from netpurify.report.purification.summary import Counts
 
 MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected, made.deep)
 
@@ -40,7 +40,8 @@ def test_schema_speaks_of_every_field():
         found["layers"][0]["per_unit"].keys()
         == described["layers"]["items"]["properties"]["per_unit"]["properties"].keys()
     )
-    plan = next(one for one in described["plan"]["anyOf"] if one["type"] == "object")
+    plan = schema()["$defs"]["plan"]
+    assert found["plan"].keys() == plan["properties"].keys()
     assert found["plan"]["layers"][0].keys() == plan["properties"]["layers"]["items"]["properties"].keys()
 
 
@@ -94,41 +95,48 @@ def test_bins_hold_every_residual():
 
 def test_verdict_of_a_projection_counts_what_changed():
     # How many fitted values are what was there before, to the bit, is a matter of rounding.
-    pattern = r"All 12 units took the fitted value in every weight; 1\d\d of 332 weights changed"
-    assert re.fullmatch(pattern, Summary.of(made.projected()).headline)
+    pattern = r"All 12 units took the fitted value in every weight; 1\d\d of 332 weights changed; 1 module not examined"
+    assert re.fullmatch(pattern, summarise(made.projected()).headline)
 
 
 @pytest.mark.parametrize(
     ("make", "headline"),
     [
-        (made.recovered, "29 of 332 weights were altered; all 12 units recovered (8 certified, 4 never trained)"),
-        (made.deep, "1,600 of 26,400 weights were altered; all 800 units recovered, certified"),
+        (
+            made.recovered,
+            "29 of 332 weights were altered; all 12 units recovered (8 certified, 4 never trained); "
+            "1 module not examined",
+        ),
+        (made.deep, "1,600 of 26,400 weights were altered; all 800 units recovered, certified; 1 module not examined"),
         (
             made.untouched,
-            "Nothing was altered in 332 weights examined; all 12 units recovered (8 certified, 4 never trained)",
+            "Nothing was altered in 332 weights examined; all 12 units recovered (8 certified, 4 never trained); "
+            "1 module not examined",
         ),
         (
             made.mixed,
             "1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12 units recovered, "
-            "never trained; 5 of 12 units could not be judged",
+            "never trained; 5 of 12 units could not be judged; 1 module not examined",
         ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_verdict_says_what_is_known_and_no_more(make, headline):
-    summary = Summary.of(make())
+    summary = summarise(make())
     assert summary.headline == headline
-    assert "clean" not in " ".join([headline, *(text for _, text in summary.statements)]).lower()
+    said = " ".join([headline, *summary.texts, *(advice.text for advice in summary.advice)]).lower()
+    assert not re.search(r"\bclean\b(?! inputs?)", said)
 
 
 def test_grades_are_never_mixed_up():
-    statements = dict(Summary.of(made.mixed()).statements)
+    labelled = {statement.style: statement.text for statement in summarise(made.mixed()).statements}
+    statements = {grade: labelled[grade.label.replace(" ", "-")] for grade in list(Grade)[:3]}
     assert statements[Grade.RECOVERED].startswith("4 units: 1 weight replaced, exact")
     assert statements[Grade.APPROXIMATE].startswith("3 units: 3 weights far out")
     assert "no proof" in statements[Grade.APPROXIMATE]
     assert statements[Grade.LEFT_ALONE] == (
         "5 units: nothing was changed; whether anything is altered there is not known."
     )
-    assert Grade.PROJECTED not in statements
-    assert not Summary.of(made.mixed()).whole
-    assert Summary.of(made.recovered()).whole
+    assert "projected" not in labelled
+    assert not Counts.of(made.mixed()).whole
+    assert Counts.of(made.recovered()).whole

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
-
 import typer
 
 import netpurify
@@ -14,11 +11,6 @@ from netpurify.cli.factory import find_factory, prints_aside
 from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
 from netpurify.cli.screen import show_line
 from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
-
-if TYPE_CHECKING:
-    from netpurify.network import Plan
-
-_SCHEMA = 1
 
 
 def check(
@@ -61,27 +53,12 @@ def check(
     clean = inputs.read()
     with prints_aside(), compiling(quiet=quiet):
         plan = netpurify.network.check(model, clean, initial=start, layers=layers or None, batch=batch)
+    summary = netpurify.report.summarise(plan)
     with all_or_none():
         if record is not None:
-            write_json(record, _record(plan))
+            write_json(record, netpurify.report.record(plan))
         if record != SCREEN:
             if not quiet:
                 show_plan(plan)
-            show_line(_verdict(plan))
-    raise typer.Exit(1 if not plan.layers or any(part.missed for part in plan.skipped) else 0)
-
-
-def _verdict(plan: Plan) -> str:
-    from netpurify.cli.tables import missed_parts
-
-    if not plan.layers:
-        return "no layer can be examined: purify would refuse this network, and nothing is known of its weights"
-    good, total = len(plan.repairable), len(plan.layers)
-    cost = f"about {plan.seconds:.1f} s, {plan.bytes / 1e6:.0f} MB of working memory"
-    told = f"{good} of {total} layers can be recovered exactly; {cost}"
-    return "; ".join([told, *missed_parts(plan.skipped, "layers that cannot be examined")])
-
-
-def _record(plan: Plan) -> dict[str, Any]:
-    layers = [asdict(layer) | {"ratio": layer.ratio} for layer in plan.layers]
-    return {"schema": _SCHEMA, "repairable": list(plan.repairable), **asdict(plan), "layers": layers}
+            show_line(summary.headline)
+    raise typer.Exit(summary.exit_code)

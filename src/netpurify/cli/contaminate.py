@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+import netpurify
 from netpurify.cli import options
 from netpurify.cli.outputs import SCREEN, all_or_none, check_new, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
 from netpurify.cli.sources import check_sources
 from netpurify.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from netpurify.contaminate import Contaminated
-
-_SCHEMA = 1
+from netpurify.report import count
 
 
 def contaminate(
@@ -68,10 +63,9 @@ def contaminate(
     with all_or_none():
         checkpoint.save_weights(found.state, out, metadata={name: str(value) for name, value in about.items()})
         if record is not None:
-            result = {"result": checkpoint.digest(found.state), **_record(state, found)}
-            write_json(record, {"schema": _SCHEMA, **about, **result})
+            write_json(record, netpurify.report.contamination_record(found, state, settings=about))
         if record != SCREEN:
-            rows = [(name, f"{int(mask.sum()):,}", f"{mask.numel():,}") for name, mask in found.altered.items()]
+            rows = [(name, count(int(mask.sum())), count(mask.numel())) for name, mask in found.altered.items()]
             show_table("", ("tensor", "altered", "of"), rows, numbers=(1, 2))
             show_line(f"weights: {out}")
 
@@ -82,13 +76,3 @@ def _pairs(settings: list[str]) -> dict[str, str]:
         if not (key and mark and value):
             raise InputError(f"--set must be KEY=VALUE, such as sd=0.5; got {key + mark + value!r}")
     return {key: value for key, _, value in pairs}
-
-
-def _record(state: dict[str, Tensor], found: Contaminated) -> dict[str, Any]:
-    """Every altered weight: its place in the flattened tensor, what it was and what it is now."""
-    tensors = {}
-    for name, mask in found.altered.items():
-        index = mask.reshape(-1).nonzero()[:, 0]
-        was, now = (source[name].reshape(-1)[index].double().tolist() for source in (state, found.state))
-        tensors[name] = {"entries": mask.numel(), "index": index.tolist(), "was": was, "now": now}
-    return {"altered": sum(len(tensor["index"]) for tensor in tensors.values()), "tensors": tensors}

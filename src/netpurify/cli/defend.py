@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,7 +12,7 @@ import typer
 
 import netpurify
 from netpurify.cli.factory import prints_aside
-from netpurify.cli.outputs import SCREEN, all_or_none, write_json, write_text
+from netpurify.cli.outputs import SCREEN, all_or_none, write_reports
 from netpurify.cli.screen import note, show_line
 from netpurify.errors import InputError
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from netpurify.network import Defence
+    from netpurify.report import Summary
 
 Strength = Annotated[
     str, typer.Option(metavar="auto|NUMBER", help="For defend: how much to forget; auto chooses without labels.")
@@ -35,11 +34,15 @@ MaxDisagreement = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where everything goes: the weights, the page, the record."""
+    """Where everything goes: the weights, and the reports by the name of their format."""
 
     out: Path
-    page: Path | None
-    record: Path | None
+    reports: dict[str, Path | None]
+
+    @property
+    def on_screen(self) -> bool:
+        """Whether a report is printed, so that nothing else may be."""
+        return SCREEN in self.reports.values()
 
 
 def run(
@@ -86,13 +89,14 @@ def run(
             batch=batch,
             progress=follow,
         )
+    summary = netpurify.report.summarise(result)
     with all_or_none():
-        _say(result, screen=outputs.record != SCREEN, quiet=quiet)
+        _say(result, summary, screen=not outputs.on_screen, quiet=quiet)
         _write(result, files, origin, outputs)
-        if outputs.record != SCREEN:
-            written = (outputs.out, outputs.page, outputs.record)
+        if not outputs.on_screen:
+            written = (outputs.out, *outputs.reports.values())
             show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
-    return 1 if any(part.missed for part in result.skipped) else 0
+    return summary.exit_code
 
 
 def parse_strength(text: str) -> float | Literal["auto"]:
@@ -112,23 +116,18 @@ def parse_strength(text: str) -> float | Literal["auto"]:
     return found
 
 
-def _say(result: Defence, *, screen: bool, quiet: bool) -> None:
+def _say(result: Defence, summary: Summary, *, screen: bool, quiet: bool) -> None:
     """What it costs and what was forgotten; on standard error where a record goes to standard output."""
-    from netpurify.cli.tables import missed_parts, show_fits
-    from netpurify.report.defence.summary import DefenceSummary
+    from netpurify.cli.findings import show_summary
+    from netpurify.cli.tables import show_fits
 
-    summary = DefenceSummary.of(result)
-    said = [text for _, text in summary.statements]
     if not screen:
-        for text in [] if quiet else said:
+        for text in [] if quiet else summary.texts:
             note(text)
         return
     if not quiet:
         show_fits(result)
-    for text in [summary.headline] if quiet else [*said, summary.headline]:
-        show_line(text)
-    for text in missed_parts(result.skipped, "layers that could not be defended and are as they were"):
-        show_line(text)
+    show_summary(summary, quiet=quiet)
 
 
 def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None], outputs: Outputs) -> None:
@@ -138,9 +137,4 @@ def _write(result: Defence, files: dict[str, Path], origin: dict[str, str | None
     netpurify.checkpoint.save_weights(
         state, outputs.out, metadata={"netpurify": json.dumps(result.provenance | origin)}
     )
-    if outputs.record is not None:
-        write_json(outputs.record, netpurify.report.record(result))
-    if outputs.page is not None:
-        named = {name: path.as_posix() for name, path in (files | {"defended": outputs.out}).items()}
-        command = shlex.join(["netpurify", *sys.argv[1:]])
-        write_text(outputs.page, netpurify.report.page(result, command=command, files=named))
+    write_reports(result, outputs.reports, files | {"defended": outputs.out})

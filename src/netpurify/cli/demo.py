@@ -11,7 +11,7 @@ import typer
 import netpurify
 from netpurify.atomic import write_atomically
 from netpurify.cli.compiling import compiling
-from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs, write_text
+from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
 from netpurify.cli.screen import note, show_line, show_table
 from netpurify.errors import InputError
 
@@ -124,7 +124,7 @@ def _save(story: stories.Recovery, folder: Path) -> None:
     text = netpurify.report.page(
         story.result, title="A fifth of the weights altered", command=_command(folder, stories.SEED), files=files
     )
-    write_text(folder / "report.html", text)
+    netpurify.report.save(folder / "report.html", text)
 
 
 def _command(folder: Path, seed: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +12,10 @@ from netpurify.cli import options
 from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
 from netpurify.cli.sources import check_sources
+from netpurify.report import count
 
 if TYPE_CHECKING:
     from netpurify.contaminate import Difference, TensorDifference
-
-_SCHEMA = 1
 
 
 def diff(
@@ -39,11 +37,11 @@ def diff(
     with all_or_none():
         if record is not None:
             digests = [netpurify.checkpoint.digest(state) for state in states]
-            write_json(record, {"schema": _SCHEMA, "same": found.same, "digests": digests, **asdict(found)})
+            write_json(record, netpurify.report.difference_record(found, digests=digests))
         if record != SCREEN:
             if not quiet:
                 _show(found)
-            show_line(_verdict(found))
+            show_line(netpurify.report.describe_difference(found))
     raise typer.Exit(0 if found.same else 1)
 
 
@@ -63,16 +61,5 @@ def _row(tensor: TensorDifference) -> tuple[str, ...]:
     else:
         more = ", ..." if tensor.changed > len(tensor.first) else ""
         where = f"at {', '.join(map(str, tensor.first))}{more}"
-        return tensor.name, f"{tensor.changed:,}", f"{tensor.entries:,}", f"{tensor.largest:.3g}", where
-    return tensor.name, "all", f"{tensor.entries:,}", "-", where
-
-
-def _verdict(found: Difference) -> str:
-    if found.same:
-        return f"the same: {found.compared} tensors, bit for bit"
-    weights = sum(tensor.changed for tensor in found.tensors)
-    alone = len(found.only_first) + len(found.only_second)
-    return (
-        f"different: {weights:,} of the weights that both have, in {len(found.tensors)} of {found.compared} tensors; "
-        f"tensors in one file only: {alone}"
-    )
+        return tensor.name, count(tensor.changed), count(tensor.entries), f"{tensor.largest:.3g}", where
+    return tensor.name, "all", count(tensor.entries), "-", where

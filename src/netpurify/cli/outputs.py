@@ -1,19 +1,26 @@
 """What commands write: refused before the long work rather than after it, and there whole or not at all."""
 
+from __future__ import annotations
+
 import atexit
-import json
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir, mkdtemp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from netpurify.atomic import check_target, write_atomically, write_together
-from netpurify.cli.screen import finite, show_json
+import netpurify
+from netpurify.atomic import check_target, write_together
+from netpurify.cli.screen import show_json
 from netpurify.errors import InputError
+from netpurify.report import json_text, save
+
+if TYPE_CHECKING:
+    from netpurify.network import Defence, Purification
 
 SCREEN = Path("-")
 
@@ -98,30 +105,39 @@ def all_or_none() -> Iterator[None]:
         ) from problem
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text, whole or not at all.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    try:
-        with write_atomically(path) as stream:
-            stream.write(text.encode())
-    except OSError as problem:
-        raise InputError(f"{path} cannot be written ({problem.strerror}); name another file") from problem
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
+def write_json(path: Path, record: dict[str, Any]) -> None:
     """Write a record as JSON, or print it if the path is ``-``.
 
     Raises:
         InputError: It cannot be written.
     """
     if path == SCREEN:
-        show_json(value)
+        show_json(record)
     else:
-        # Without indents: a record may list millions of weights, and only the compact form is encoded fast.
-        write_text(path, json.dumps(finite(value), allow_nan=False) + "\n")
+        save(path, json_text(record))
+
+
+def write_reports(
+    result: Purification | Defence, reports: Mapping[str, Path | None], files: Mapping[str, Path]
+) -> None:
+    """Write all reports that were asked for, then print those whose file is ``-``.
+
+    Args:
+        result: What ``purify`` gave.
+        reports: Files by the name of their format.
+        files: The files that went in and came out, by their role.
+
+    Raises:
+        InputError: One of them cannot be written.
+    """
+    context: dict[str, Any] = {
+        "command": shlex.join(["netpurify", *sys.argv[1:]]),
+        "files": {role: path.as_posix() for role, path in files.items()},
+    }
+    written = {name: path for name, path in reports.items() if path != SCREEN}
+    netpurify.report.write(result, written, **context)
+    for name in [name for name in reports if name not in written]:
+        sys.stdout.write(netpurify.report.render(result, name, **context, printed=True))
 
 
 def _same(path: Path, other: Path) -> bool:

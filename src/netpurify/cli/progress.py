@@ -6,10 +6,11 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from netpurify.cli.screen import Bar, clock, note
-from netpurify.cli.tables import named
+from netpurify.cli.screen import Bar, note
 from netpurify.network import layers_of
 from netpurify.network.policies.defence.inputs import HELD_OUT
+from netpurify.report import clock, module_name
+
 
 
 class LayerBar:
@@ -48,7 +49,7 @@ class LayerBar:
         everything = finished if done == total else sum(self._sizes.values())
         spent = time.monotonic() - self._begun
         left = f", {clock(spent * (everything - finished) / finished)} left" if finished and done < total else ""
-        now = f", now {named(name)}" if done < total else f" in {spent:.1f} s"
+        now = f", now {module_name(name)}" if done < total else f" in {spent:.1f} s"
         self._bar.to(finished, everything or 1, f"{done} of {total} layers{now}{left}")
 
 
@@ -65,7 +66,7 @@ def sweeps(inputs: int, *, quiet: bool) -> Iterator[Callable[[str, int, int], No
         def follow(name: str, done: int, total: int) -> None:
             spent = time.monotonic() - begun
             left = f", at most {clock(spent * (total - done) / done)} left" if 0 < done < total else ""
-            now = f", now {named(name)}" if done < total else f" in {spent:.1f} s"
+            now = f", now {module_name(name)}" if done < total else f" in {spent:.1f} s"
             bar.to(done, total, f"{done} of {total} fits{now}{left}")
 
         yield follow

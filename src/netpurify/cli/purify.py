@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +13,9 @@ import netpurify
 from netpurify.cli import defend, options
 from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory, prints_aside
-from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_new, check_outputs, write_json, write_text
+from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_new, check_outputs, write_reports
 from netpurify.cli.policies import refuse_others
+from netpurify.cli.report_options import with_report_options
 from netpurify.cli.screen import note, show_line
 from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
 from netpurify.clusters import check_engine
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from netpurify.network import Purification
 
 
+@with_report_options
 def purify(
     context: typer.Context,
     weights: options.Weights,
@@ -57,9 +57,7 @@ def purify(
     mean: options.Mean = None,
     std: options.Std = None,
     batch: options.Batch = 32,
-    page: Annotated[Path | None, typer.Option("--report", help="Write a page about it here, .html.")] = None,
-    record: options.JsonOut = None,
-    sarif: Annotated[Path | None, typer.Option(help="Write the altered tensors as SARIF 2.1.0 here.")] = None,
+    reports: dict[str, Path | None] = {},  # noqa: B006
     proof: Annotated[Path | None, typer.Option(help="Write the proof here, .safetensors, for verify.")] = None,
     show: Annotated[int, typer.Option(min=0, help="How many altered weights to print.")] = 5,
     engine: Annotated[
@@ -100,10 +98,10 @@ def purify(
             raise InputError(f"{option} must be a finite number; got {value}; leave it out to have it estimated")
     check_initial(initial, initial_seed, needed="--policy recover" if policy == "recover" else "")
     check_sources([weights, initial, data])
-    check_outputs([out, proof, page, record, sarif], inputs=[weights, initial, data])
+    check_outputs([out, proof, *reports.values()], inputs=[weights, initial, data])
     for path in (out, proof):
         check_new(path, force=force)
-    check_drawing(page)
+    check_drawing(reports["page"])
     build = find_factory(factory, factory_args)
     start = choose_initial(initial, initial_seed, build, weights=weights)
     model, inputs = read_network(weights, build), clean.read()
@@ -112,7 +110,7 @@ def purify(
             model, inputs, strength=wanted, guard=not no_guard, max_disagreement=max_disagreement,
             layers=layers or None, batch=batch, files={"contaminated": weights, "data": data},
             origin={"factory": factory, "factory_args": factory_args},
-            outputs=defend.Outputs(out, page, record), quiet=quiet,
+            outputs=defend.Outputs(out, reports), quiet=quiet,
         )  # fmt: skip
         raise typer.Exit(code)
     fitting: dict[str, Any] = {
@@ -123,7 +121,7 @@ def purify(
     else:
         chosen = netpurify.Project(start, rank=directions, **fitting)
 
-    from netpurify.cli.findings import Findings
+    from netpurify.cli.findings import show_summary
     from netpurify.cli.progress import LayerBar
     from netpurify.cli.tables import show_altered, show_layers
     from netpurify.network import resolve
@@ -133,22 +131,21 @@ def purify(
             model, inputs, policy=chosen, layers=layers or None, batch=batch, progress=bar.follow
         )
     origin = {"factory": factory, "factory_args": factory_args, "initial_seed": initial_seed}
-    findings = Findings.of(result)
+    summary = netpurify.report.summarise(result)
     with all_or_none():
         metadata = {"netpurify": json.dumps(result.provenance | origin)}
         netpurify.checkpoint.save_weights(resolve(result.model), out, metadata=metadata)
         proof = _write_proof(result, proof)
         named = {"contaminated": weights, "initial": initial, "data": data, "purified": out, "proof": proof}
-        _write_reports(result, named, page=page, record=record, sarif=sarif)
-        if record != SCREEN:
+        write_reports(result, reports, {role: path for role, path in named.items() if path is not None})
+        if SCREEN not in reports.values():
             if not quiet:
                 show_layers(result)
                 show_altered(result.altered, show)
-                show_line(findings.agreement)
-            show_line(findings.verdict)
-            written = (out, proof, page, record, sarif)
+            show_summary(summary, quiet=quiet)
+            written = (out, proof, *reports.values())
             show_line(f"written: {', '.join(str(path) for path in written if path is not None)}")
-    raise typer.Exit(findings.code)
+    raise typer.Exit(summary.exit_code)
 
 
 def _rank(text: str | None) -> float | None:
@@ -170,16 +167,3 @@ def _write_proof(result: Purification, path: Path | None) -> Path | None:
     if path is not None:
         netpurify.network.save_proof(result, path)
     return path
-
-
-def _write_reports(
-    result: Purification, named: dict[str, Path | None], *, page: Path | None, record: Path | None, sarif: Path | None
-) -> None:
-    if sarif is not None:
-        write_json(sarif, netpurify.report.sarif(result, file=str(named["contaminated"])))
-    if page is not None:
-        files = {name: path.as_posix() for name, path in named.items() if path is not None}
-        command = shlex.join(["netpurify", *sys.argv[1:]])
-        write_text(page, netpurify.report.page(result, command=command, files=files))
-    if record is not None:  # last, since it may go to the screen
-        write_json(record, netpurify.report.record(result))

@@ -17,6 +17,7 @@ from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
 from netpurify.cli.screen import Bar, complain, note, show_line, show_table
 from netpurify.clusters import check_engine
 from netpurify.errors import DataError, InputError
+from netpurify.report import duration, plural
 
 if TYPE_CHECKING:
     from netpurify import experiments, report
@@ -89,7 +90,7 @@ def reproduce(
     for result in results:
         for failure in result.failures:
             complain(
-                f"figure {result.figure.number}: {_counted(failure.count, 'trial')} failed: {failure.reason} "
+                f"figure {result.figure.number}: {plural(failure.count, 'trial')} failed: {failure.reason} "
                 f"({failure.trials})"
             )
     about = _about(mode, trials, time.monotonic() - start, results)
@@ -107,8 +108,8 @@ def _say_cost(plans: dict[str, experiments.Plan]) -> None:
     missing = sum(plan.total - plan.done for plan in plans.values())
     workers = max(plan.workers for plan in plans.values())
     note(
-        f"{_counted(len(plans), 'experiment')}, {_counted(missing, 'trial')} to run, about {_minutes(left)} on "
-        f"{_counted(workers, 'worker')}"
+        f"{plural(len(plans), 'experiment')}, {plural(missing, 'trial')} to run, about {duration(left)} on "
+        f"{plural(workers, 'worker')}"
     )
 
 
@@ -163,7 +164,7 @@ def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.
         "Command": f"netpurify reproduce{figures}{flag}{chosen}",
         "Version": netpurify.__version__,
         "Machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-        "Time": f"{_minutes(spent)} of one core in all trials; this call took {_minutes(seconds)}",
+        "Time": f"{duration(spent)} of one core in all trials; this call took {duration(seconds)}",
     }
 
 
@@ -187,7 +188,7 @@ def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[
 
 def _show_plans(plans: dict[str, experiments.Plan]) -> None:
     rows = [
-        (name, str(plan.total), str(plan.done), _minutes(plan.seconds), _minutes(plan.wall_seconds))
+        (name, str(plan.total), str(plan.done), duration(plan.seconds), duration(plan.wall_seconds))
         for name, plan in plans.items()
     ]
     show_table("", ("experiment", "trials", "done", "core time left", "time left"), rows, numbers=(1, 2, 3, 4))
@@ -200,11 +201,3 @@ def _show_findings(results: list[report.FigureResult]) -> None:
         for finding in result.findings
     ]
     show_table("", ("figure", "the paper's claim", "measured", "verdict"), rows)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"

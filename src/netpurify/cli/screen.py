@@ -6,8 +6,6 @@ through ``visible`` here, and nothing else in the command line writes to a strea
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from netpurify.report import clock, json_text
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -52,17 +52,8 @@ def show_table(
 
 
 def show_json(value: dict[str, Any]) -> None:
-    """Print a record as JSON; what is not a finite number becomes null, since JSON knows no other."""
-    sys.stdout.write(json.dumps(finite(value), indent=2, allow_nan=False) + "\n")
-
-
-def finite(value: Any) -> Any:
-    """The value with null in the place of what is not a finite number."""
-    if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Print a record of ``netpurify.report`` as JSON, with indents."""
+    sys.stdout.write(json_text(value, indent=2))
 
 
 def show_line(message: str) -> None:
@@ -131,11 +122,6 @@ class Bar:
             state.cost_total if state.done == state.total else state.cost_done
         )  # sums of costs do not add up exactly
         self.to(spent, state.cost_total, f"{state.done} of {state.total} trials{failed}{left}")
-
-
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds."""
-    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 
 class Waiting:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import netpurify
 from netpurify.cli import options
 from netpurify.cli.compiling import compiling
 from netpurify.cli.screen import note, show_json, show_table
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from netpurify.paper.theory import Examination, Interval, Row
 
-_SCHEMA = 1
 _MOST = 10**9
 """Numbers of 8 bytes in the largest array; ten million times the paper's sizes is a slip of the keyboard."""
 
@@ -62,7 +61,7 @@ def theory(
     with compiling():
         found = examine(given, targets, generator=generator, progress=None if as_json else note, **chosen)
     if as_json:
-        show_json({"schema": _SCHEMA, "seed": seed, **_record(found)})
+        show_json(netpurify.report.examination_record(found, seed=seed))
         return
     columns = ("where", "quantity", "the paper's bound", "measured", "verdict", "note")
     show_table(_title(found), columns, [_cells(row) for row in found.rows], numbers=(2, 3))
@@ -123,9 +122,3 @@ def _number(value: float | Interval | None) -> str:
     if value is None:
         return "-"
     return f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"
-
-
-def _record(found: Examination) -> dict[str, Any]:
-    rows = [asdict(row) | {"measured": row.measured} for row in found.rows]
-    converged = found.training.converged
-    return {"setting": asdict(found.setting), "regime": found.regime, "converged": converged, "rows": rows}

@@ -81,7 +81,8 @@ def _compare_digests(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] 
 
 
 def _check_proof(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None], *, quiet: bool) -> list[str]:
-    from netpurify.cli.tables import named, show_proof_check
+    from netpurify.cli.tables import show_proof_check
+    from netpurify.report import module_name
 
     before, initial, after = states["contaminated"], states["initial"], states["purified"]
     assert before is not None
@@ -93,8 +94,8 @@ def _check_proof(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | No
     if not found.layers:
         return ["the proof speaks of no layer, so it proves nothing"]
     return [
-        f"{named(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; weights that were "
-        f"changed and do not follow from a proven fit: {layer.unexplained}"
+        f"{module_name(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; weights that "
+        f"were changed and do not follow from a proven fit: {layer.unexplained}"
         for layer in found.layers
         if layer.certified < layer.units or layer.unexplained
     ]

@@ -1,54 +1,99 @@
 """Reports of purifications, defences and the paper's figures: pages, JSON records, SARIF logs and plots.
 
-    report.save("report.html", report.page(result))     a purification or a defence as one page
-    report.record(result)                               the same as JSON, for programs
+    report.write(result, {"page": "report.html", "record": "report.json"})   a purification or a defence as files
+    report.summarise(result)                            the same in words, with the exit code of the command line
+    report.page(result)                                 as one page that loads nothing
+    report.record(result)                               as JSON, for programs; report.schema() describes it
     report.sarif(result, file="model.safetensors")      a purification as SARIF, for code scanning
 
     results = [report.FigureResult(figure, experiments.read(path), mode="full") for figure, path in ...]
     report.save("reproduction.html", report.reproduction_page(results, about={"version": "0.1"}))
     report.draw(figure.panels(rows))                    one plot as SVG
 
-Drawing needs matplotlib: ``pip install 'netpurify[report]'``.
+Drawing needs matplotlib: ``pip install 'netpurify[report]'``. Everything is loaded when it is first used.
 """
 
-from collections.abc import Mapping
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from netpurify.errors import InputError
-from netpurify.network import Defence, Plan, Purification
-from netpurify.report.defence.page import defence_page
-from netpurify.report.kit.files import save
-from netpurify.report.purification.page import purification_page
-from netpurify.report.purification.record import record, schema
-from netpurify.report.purification.sarif import sarif
-from netpurify.report.reproduction.page import plot, reproduction_markdown, reproduction_page
-from netpurify.report.reproduction.plots import draw
-from netpurify.report.reproduction.result import FigureResult
+if TYPE_CHECKING:
+    from netpurify.report.formats import FORMATS, Format, render, write
+    from netpurify.report.kit.files import save
+    from netpurify.report.kit.json_values import json_text
+    from netpurify.report.kit.names import module_name, policy_name
+    from netpurify.report.kit.numbers import clock, count, duration, number, plural, share, size
+    from netpurify.report.kit.summary import Advice, Statement, Summary
+    from netpurify.report.records.contamination import contamination_record
+    from netpurify.report.records.difference import describe_difference, difference_record
+    from netpurify.report.records.examination import examination_record
+    from netpurify.report.records.schemas import schema
+    from netpurify.report.reproduction.markdown import plot, reproduction_markdown
+    from netpurify.report.reproduction.page import reproduction_page
+    from netpurify.report.reproduction.plots import draw
+    from netpurify.report.reproduction.result import FigureResult
+    from netpurify.report.results import page, record, sarif, summarise
+
+_MODULES = {
+    "formats": ("FORMATS", "Format", "render", "write"),
+    "kit.files": ("save",),
+    "kit.json_values": ("json_text",),
+    "kit.names": ("module_name", "policy_name"),
+    "kit.numbers": ("clock", "count", "duration", "number", "plural", "share", "size"),
+    "kit.summary": ("Advice", "Statement", "Summary"),
+    "records.contamination": ("contamination_record",),
+    "records.difference": ("describe_difference", "difference_record"),
+    "records.examination": ("examination_record",),
+    "records.schemas": ("schema",),
+    "reproduction.markdown": ("plot", "reproduction_markdown"),
+    "reproduction.page": ("reproduction_page",),
+    "reproduction.plots": ("draw",),
+    "reproduction.result": ("FigureResult",),
+    "results": ("page", "record", "sarif", "summarise"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "FORMATS",
+    "Advice",
     "FigureResult",
+    "Format",
+    "Statement",
+    "Summary",
+    "clock",
+    "contamination_record",
+    "count",
+    "describe_difference",
+    "difference_record",
     "draw",
+    "duration",
+    "examination_record",
+    "json_text",
+    "module_name",
+    "number",
     "page",
     "plot",
+    "plural",
+    "policy_name",
     "record",
+    "render",
     "reproduction_markdown",
     "reproduction_page",
     "sarif",
     "save",
     "schema",
+    "share",
+    "size",
+    "summarise",
+    "write",
 ]
 
 
-def page(
-    result: Purification | Defence,
-    *,
-    title: str | None = None,
-    command: str | None = None,
-    files: Mapping[str, str] | None = None,
-    plan: Plan | None = None,
-) -> str:
-    """A purification or a defence as one HTML page that loads nothing."""
-    if isinstance(result, Purification):
-        return purification_page(result, title=title, command=command, files=files, plan=plan)
-    if plan is not None:
-        raise InputError("a plan says what can be recovered, and a defence recovers nothing; leave plan out")
-    return defence_page(result, title=title, command=command, files=files)
+def __getattr__(name: str) -> Any:
+    """Loads what is asked for the first time; the command line needs the table of formats without torch."""
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

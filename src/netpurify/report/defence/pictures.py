@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from netpurify.network import Defence, LayerFit
-from netpurify.report.defence.summary import DefenceSummary
+from netpurify.report.defence.summary import Price
 from netpurify.report.kit.canvas import COLOURS, INK, Picture, literal, picture
+from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, share
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def curve(result: Defence) -> Picture:
     Raises:
         InputError: matplotlib is not installed.
     """
-    summary, chosen = DefenceSummary.of(result), result.chosen
-    allowed = [summary.allowed] if summary.automatic else []
+    price, chosen = Price.of(result), result.chosen
+    allowed = [price.allowed] if price.automatic else []
     caption = (
         f"Share of {count(chosen.inputs)} held-out clean inputs that are given another class, for each strength tried; "
         f"whiskers go up to the exact bounds, which hold together with 95 % confidence. Chosen: {chosen.strength:g}, "
@@ -34,7 +35,7 @@ def curve(result: Defence) -> Picture:
     caption += "".join(f"; {share(level)} allowed" for level in allowed) + "."
     strengths = [step.strength for step in result.curve]
     heights = [100.0 * step.disagreement for step in result.curve]
-    bounds = [100.0 * step.bound(summary.level) for step in result.curve]
+    bounds = [100.0 * step.bound(price.level) for step in result.curve]
     above = [bound - height for bound, height in zip(bounds, heights, strict=True)]
 
     def fill(axes: "Axes") -> None:
@@ -76,7 +77,7 @@ def kept(layers: Sequence[LayerFit]) -> Picture:
         for layer, colour in zip(shown, COLOURS, strict=False):
             point = np.unique(np.linspace(0, layer.kept.size - 1, min(_POINTS, layer.kept.size)).astype(np.intp))
             axes.plot(100.0 * (point + 1) / layer.kept.size, 100.0 * layer.kept[point], color=colour, linewidth=1.7,
-                      label=literal(layer.name or "the network itself", 24))  # fmt: skip
+                      label=literal(module_name(layer.name), 24))  # fmt: skip
         axes.set_xlim(0.0, 100.0)
         axes.set_ylim(0.0, 104.0)
         for axis in (axes.xaxis, axes.yaxis):

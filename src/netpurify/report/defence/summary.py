@@ -8,25 +8,33 @@ import numpy as np
 
 from netpurify.network import Defence, Step
 from netpurify.network.policies.defence.strength import LEAST, SHARE, allowed
+from netpurify.report.kit.names import missed_modules, policy_name
 from netpurify.report.kit.numbers import count, number, plural, share
+from netpurify.report.kit.summary import Statement, Summary, describe_agreement
 
+_BASIS = (
+    "What this rests on: that the inputs are clean and like those in use. The bound is for inputs drawn like those "
+    "held out, which the fit never saw, and allows for the choice among the strengths."
+)
 _UNKNOWN = (
     "Agreement on clean inputs cannot show that a backdoor is gone: a network whose backdoor survived agrees as well. "
     "Nothing here is proven."
 )
-_UNCOUNTED = (
-    "The outputs are no scores of classes, so what it costs could not be counted: compare outputs yourself before use."
+_NOT_COUNTED = (
+    "The outputs are no scores of classes, so the cost could not be counted: compare outputs yourself before use."
 )
+_MISSED = "layers that could not be defended and are as they were"
 
 
 @dataclass(frozen=True, slots=True)
-class DefenceSummary:
-    """What is known of a defence.
+class Price:
+    """What is known about a defence.
 
     Attributes:
         chosen: What the strength that was used does to held-out inputs.
-        bound: With 95 % confidence no more accuracy is lost than this, as a share, on inputs like them.
-        level: Confidence of a bound by itself, at which those of all strengths that could be tried hold with 95 %.
+        bound: With 95 % confidence no more accuracy is lost than this share, on inputs like the held-out ones.
+        level: Confidence of each bound by itself, chosen so that the bounds of all candidate strengths hold together
+            with 95 % confidence.
         automatic: Whether the strength was chosen rather than asked for.
         allowed: Disagreement that the automatic choice allows for; NaN where the network gives no probabilities.
         confidence: Mean of the largest probability that the contaminated network gives.
@@ -46,8 +54,8 @@ class DefenceSummary:
     guards: int
 
     @classmethod
-    def of(cls, result: Defence) -> "DefenceSummary":
-        """Sums up a result."""
+    def of(cls, result: Defence) -> "Price":
+        """Takes the facts from a result."""
         return cls(
             chosen=result.chosen,
             bound=result.bound,
@@ -60,70 +68,79 @@ class DefenceSummary:
             guards=len({layer.guarded for layer in result.layers}) if result.guard else 0,
         )
 
-    @property
-    def headline(self) -> str:
-        """The verdict in one sentence."""
-        price = "what it costs could not be counted"
-        if self.chosen.inputs:
-            price = f"at most {self.points} of accuracy can be lost on inputs like these (95 % bound)"
-        forgotten = f"{_span(self.forgotten)} of a layer's directions forgotten"
-        return f"Defended, not proven: {price}; {forgotten}; whether a backdoor is gone cannot be seen from this"
 
-    @property
-    def points(self) -> str:
-        """The bound, as accuracy is counted."""
-        return f"{number(100.0 * self.bound)} points"
+def summarise_defence(result: Defence) -> Summary:
+    """A defence in words."""
+    price = Price.of(result)
+    missed = missed_modules(result.skipped, _MISSED)
+    return Summary(
+        policy=policy_name(result),
+        headline="; ".join([_headline(price), *missed]),
+        outlook="limits",
+        statements=(
+            Statement(_cost(price), "cost"),
+            Statement(_strength(price), "strength"),
+            Statement(_forgotten(price), "forgotten"),
+            Statement(_UNKNOWN, "not known"),
+            Statement(describe_agreement(result.agreement), "outputs"),
+        ),
+        advice=(),
+        basis=_BASIS,
+        exit_code=1 if missed else 0,
+    )
 
-    @property
-    def cost(self) -> str:
-        """What it costs on clean inputs, by counting."""
-        step = self.chosen
-        if not step.inputs:
-            return _UNCOUNTED
-        change = "changes its" if step.differing == 1 else "change their"
-        return (
-            f"Of {plural(step.inputs, 'held-out clean input')}, {count(step.differing)} {change} class "
-            f"({share(step.disagreement)}); at most {self.points} of accuracy can be lost on inputs like these (exact "
-            "95 % bound)."
-        )
 
-    @property
-    def strength(self) -> str:
-        """Which strength was used, and why."""
-        used = f"Strength {self.chosen.strength:g}"
-        if not self.automatic:
-            return f"{used}, as asked for."
-        doubt = (
-            f"{share(SHARE)} of the network's own doubt of {share(1.0 - self.confidence)} (its mean confidence on them "
-            f"is {share(self.confidence)}), or {share(LEAST)} where that is more"
-        )
-        if self.chosen.disagreement <= self.allowed:
-            return f"{used}, the strongest found that changes the class of at most {share(self.allowed)}: {doubt}."
-        return (
-            f"{used}, the weakest there is, and it changes the class of more than {share(self.allowed)}: {doubt}. "
-            "Give more clean inputs, or think twice."
-        )
+def _headline(price: Price) -> str:
+    cost = "the cost could not be counted"
+    if price.chosen.inputs:
+        cost = f"at most {_points(price)} of accuracy can be lost on inputs like these (95 % bound)"
+    forgotten = f"{_span(price.forgotten)} of a layer's directions forgotten"
+    return f"Defended, not proven: {cost}; {forgotten}; whether a backdoor is gone cannot be seen from this"
 
-    @property
-    def lost(self) -> str:
-        """What was forgotten, and what is kept in range."""
-        middle = f", {share(float(np.median(self.forgotten)))} in the median" if len(self.forgotten) > 1 else ""
-        weights = f"Layers forgot {_span(self.forgotten)} of their directions{middle}; weights changed by"
-        guards = "no guard, the architecture is as it was"
-        if self.guards:
-            keep = "keeps its" if self.guards == 1 else "keep their"
-            guards = f"{plural(self.guards, 'module')} {keep} channels in the range and the spread of clean inputs"
-        return f"{weights} {_span(self.changes)}; {guards}."
 
-    @property
-    def statements(self) -> list[tuple[str, str]]:
-        """One sentence for each fact, with what it speaks of."""
-        return [
-            ("cost", self.cost),
-            ("strength", self.strength),
-            ("forgotten", self.lost),
-            ("not known", _UNKNOWN),
-        ]
+def _points(price: Price) -> str:
+    """The bound in points, as accuracy is counted."""
+    return f"{number(100.0 * price.bound)} points"
+
+
+def _cost(price: Price) -> str:
+    step = price.chosen
+    if not step.inputs:
+        return _NOT_COUNTED
+    change = "changes its" if step.differing == 1 else "change their"
+    return (
+        f"Of {plural(step.inputs, 'held-out clean input')}, {count(step.differing)} {change} class "
+        f"({share(step.disagreement)}); at most {_points(price)} of accuracy can be lost on inputs like these (exact "
+        "95 % bound)."
+    )
+
+
+def _strength(price: Price) -> str:
+    """Which strength was used, and why."""
+    used = f"Strength {price.chosen.strength:g}"
+    if not price.automatic:
+        return f"{used}, as asked for."
+    doubt = (
+        f"{share(SHARE)} of the network's own doubt of {share(1.0 - price.confidence)} (its mean confidence on them "
+        f"is {share(price.confidence)}), or {share(LEAST)} where that is more"
+    )
+    if price.chosen.disagreement <= price.allowed:
+        return f"{used}, the strongest found that changes the class of at most {share(price.allowed)}: {doubt}."
+    return (
+        f"{used}, the weakest there is, and it changes the class of more than {share(price.allowed)}: {doubt}. "
+        "Give more clean inputs, or think twice."
+    )
+
+
+def _forgotten(price: Price) -> str:
+    """What was forgotten, and what is kept in range."""
+    median = f", {share(float(np.median(price.forgotten)))} in the median" if len(price.forgotten) > 1 else ""
+    weights = f"Layers forgot {_span(price.forgotten)} of their directions{median}; weights changed by"
+    guards = "no guard, the architecture is as it was"
+    if price.guards:
+        keep = "keeps its" if price.guards == 1 else "keep their"
+        guards = f"{plural(price.guards, 'module')} {keep} channels in the range and the spread of clean inputs"
+    return f"{weights} {_span(price.changes)}; {guards}."
 
 
 def _span(values: Sequence[float]) -> str:

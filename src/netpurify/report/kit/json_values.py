@@ -1,14 +1,9 @@
-"""Values that JSON has: NaN and the infinities, which it has not, are the strings "nan", "inf" and "-inf"."""
+"""Values that JSON has. It has neither NaN nor infinities: they are the strings "nan", "inf" and "-inf" everywhere."""
 
+import json
 import math
-from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from netpurify.network import Skipped
 
 
 def number(value: float) -> float | str:
@@ -18,25 +13,19 @@ def number(value: float) -> float | str:
     return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
 
 
-def numbers(values: NDArray[np.float64]) -> list[float | str]:
-    """A list of numbers."""
-    return [number(value) for value in values.tolist()]
-
-
-def safe(value: Any) -> Any:
-    """The same with numbers that JSON has, however deep."""
+def to_json(value: Any) -> Any:
+    """A value as ``json.dumps`` takes it, however deep: records become dictionaries and tuples become lists."""
+    if isinstance(value, float):
+        return number(value)
     if isinstance(value, dict):
-        return {str(name): safe(part) for name, part in value.items()}
+        return {str(name): to_json(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [safe(part) for part in value]
-    return number(value) if isinstance(value, float) else value
+        return [to_json(entry) for entry in value]
+    if is_dataclass(value):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    return value
 
 
-def plain(one: Any) -> dict[str, Any]:
-    """A flat dataclass as a dictionary."""
-    return {field.name: safe(getattr(one, field.name)) for field in fields(one)}
-
-
-def skipped(parts: Iterable[Skipped]) -> list[dict[str, Any]]:
-    """What was not examined, with the reason."""
-    return [plain(one) for one in parts]
+def json_text(record: dict[str, Any], *, indent: int | None = None) -> str:
+    """A record as text; without indents by default, since only the compact form is encoded fast."""
+    return json.dumps(record, indent=indent, allow_nan=False) + "\n"

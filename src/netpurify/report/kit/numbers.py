@@ -1,4 +1,4 @@
-"""Numbers as texts: the same figure looks the same in every table and sentence."""
+"""Numbers, counts and durations as texts: the same figure looks the same in every table and sentence."""
 
 import math
 
@@ -10,8 +10,13 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def plural(value: int, noun: str) -> str:
+    """A count with its noun: "1 unit", "2,000 units"."""
+    return f"{count(value)} {noun}" if value == 1 else f"{count(value)} {noun}s"
+
+
 def number(value: float, digits: int = 3) -> str:
-    """A number to a few digits; a dash where there is none."""
+    """A number to a few digits; a dash for NaN."""
     return _NONE if math.isnan(value) else f"{value:.{digits}g}"
 
 
@@ -21,7 +26,7 @@ def exact(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share as percent; a dash where there is none, and never "0 %" for what is not zero."""
+    """A share as percent; a dash for NaN, and never "0 %" for what is not zero."""
     if math.isnan(value):
         return _NONE
     if value == 0.0:
@@ -31,21 +36,22 @@ def share(value: float) -> str:
     return f"{100.0 * value:.2f} %" if value < 0.1 else f"{100.0 * value:.1f} %"
 
 
-def seconds(value: float) -> str:
-    """A duration."""
-    if value < 0.1:
-        return f"{1000.0 * value:.0f} ms"
-    if value < 60.0:
-        return f"{value:.2f} s" if value < 10.0 else f"{value:.0f} s"
-    minutes = value / 60.0
-    return f"{minutes:.1f} min" if minutes < 60.0 else f"{minutes / 60.0:.1f} h"
+def duration(seconds: float) -> str:
+    """A duration in the unit that suits it: milliseconds, seconds, minutes or hours."""
+    if seconds < 0.1:
+        return f"{1000.0 * seconds:.0f} ms"
+    if seconds < 60.0:
+        return f"{seconds:.2f} s" if seconds < 10.0 else f"{seconds:.0f} s"
+    minutes = seconds / 60.0
+    return f"{round(minutes, 1):g} min" if minutes < 60.0 else f"{round(minutes / 60.0, 1):g} h"
 
 
-def size(value: int) -> str:
-    """An amount of memory."""
-    return f"{value / 2**20:,.0f} MiB" if value < 2**30 else f"{value / 2**30:,.1f} GiB"
+def clock(seconds: float) -> str:
+    """A duration as hours, minutes and seconds, for what counts down."""
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
 
 
-def plural(value: int, name: str) -> str:
-    """A count with its noun: "1 unit", "2,000 units"."""
-    return f"{count(value)} {name}" if value == 1 else f"{count(value)} {name}s"
+def size(memory: int) -> str:
+    """An amount of memory in bytes."""
+    return f"{memory / 2**20:,.0f} MiB" if memory < 2**30 else f"{memory / 2**30:,.1f} GiB"

@@ -5,18 +5,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor, nn
 
 from netpurify.lad import Status
-from netpurify.network import Agreement, Grade, Purification
-from netpurify.report.kit.numbers import count, number, plural, share
+from netpurify.network import Grade, Guard, Purification
+from netpurify.report.kit.names import missed_modules, policy_name
+from netpurify.report.kit.numbers import count, number, plural
+from netpurify.report.kit.summary import Outlook, Statement, Summary, describe_agreement
+from netpurify.report.purification.advice import advise
 
 SYMBOLS = {Grade.RECOVERED: "✓", Grade.APPROXIMATE: "◐", Grade.LEFT_ALONE: "○", Grade.PROJECTED: "▣"}
 """Beside a grade's name, so that it is seen without its colour."""
+_BASIS = (
+    "What this rests on: that the initial weights are those with which training began, and that the inputs are clean "
+    "and like those of training. Neither can be seen from the weights."
+)
+_CHECKABLE = " The certificates can be checked again by anyone who has both files of weights and the proof."
+_MISSED = "layers that could not be examined, so that nothing is known about them"
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What was counted over all layers.
+class Counts:
+    """What was counted over all layers of a purification.
 
     Attributes:
         policy: ``"recover"`` or ``"project"``.
@@ -27,12 +37,13 @@ class Summary:
         fits: Units with an L1 fit.
         minima: Fits that are proven minima.
         changed: Weights that differ from the contaminated ones.
-        rebuilt: Replaced weights that were missing (NaN, infinite or absurd).
-        unjudged: Weights that differ from the fit and were left alone all the same.
+        rebuilt: Replaced weights that were missing (NaN, infinite or absurdly large).
+        unjudged: Weights that differ from the fit and were left alone, because nearly all units differ there.
         suspicious: Weights that stand far out of a fit that is not exact and were left as they are.
+        not_finite: Weights of the purified network that are NaN or infinite.
         error: Median scale of the error in approximate units; NaN if there are none.
         skipped: Modules that were not examined.
-        missed: Those among them that nobody knows to be right.
+        missed: Those among them whose weights nobody knows to be right.
     """
 
     policy: str
@@ -46,20 +57,21 @@ class Summary:
     rebuilt: int
     unjudged: int
     suspicious: int
+    not_finite: int
     error: float
     skipped: int
     missed: int
 
     @classmethod
-    def of(cls, result: Purification) -> "Summary":
+    def of(cls, result: Purification) -> "Counts":
         """Counts a result."""
         grades = np.concatenate([np.zeros(0, np.int8), *(layer.altered.grade for layer in result.layers)])
         errors = [layer.error_scale[layer.grade == Grade.APPROXIMATE] for layer in result.layers]
         scales = np.concatenate([np.zeros(0), *errors])
         fitted = [layer.status[layer.status >= 0] for layer in result.layers]
-        certified = [code for code in Status if code.certified]
+        certified = [status for status in Status if status.certified]
         return cls(
-            policy=result.policy,
+            policy=policy_name(result),
             weights=sum(layer.fan_in * layer.units for layer in result.layers),
             altered={grade: int((grades == grade).sum()) for grade in Grade},
             units={grade: result.count(grade) for grade in Grade},
@@ -70,136 +82,181 @@ class Summary:
             rebuilt=sum(layer.rebuilt for layer in result.layers),
             unjudged=sum(layer.unjudged for layer in result.layers),
             suspicious=len(result.suspicious),
-            error=float(np.median(scales)) if scales.size else float("nan"),
+            not_finite=_not_finite(result.model),
+            error=float(np.median(scales)) if scales.size else math.nan,
             skipped=len(result.skipped),
-            missed=sum(part.missed for part in result.skipped),
+            missed=sum(module.missed for module in result.skipped),
         )
+
+    @property
+    def all_units(self) -> int:
+        """Units of every grade."""
+        return sum(self.units.values())
 
     @property
     def whole(self) -> bool:
         """Whether every unit that was examined is recovered and every weight of it is judged."""
-        return 0 < sum(self.units.values()) == self.units[Grade.RECOVERED] and not self.unjudged
+        return 0 < self.all_units == self.units[Grade.RECOVERED] and not self.unjudged
 
     @property
-    def headline(self) -> str:
-        """The verdict in one sentence."""
-        if not sum(self.units.values()):
-            return "No layer was examined"
-        parts = self._projected() if self.policy == "project" else self._recovered()
-        if self.missed:
-            parts.append(f"{plural(self.missed, 'module')} not examined and not known to be right")
-        return "; ".join(parts)
+    def outlook(self) -> Outlook:
+        """Whether everything that should be known is known, some of it, or nothing."""
+        if self.whole and not self.not_finite and not self.missed:
+            return "holds"
+        return "unseen" if self.all_units == self.units[Grade.LEFT_ALONE] else "limits"
 
     @property
-    def statements(self) -> list[tuple[Grade | None, str]]:
-        """One sentence for each fact, with the grade that it speaks of."""
-        found: list[tuple[Grade | None, str]] = [(grade, self._of_grade(grade)) for grade in Grade if self.units[grade]]
-        rest = []
-        if self.rebuilt:
-            rest.append(f"{plural(self.rebuilt, 'replaced weight')} had been NaN, infinite or absurdly large.")
-        if self.unjudged:
-            rest.append(
-                f"{plural(self.unjudged, 'weight')} left unjudged: they differ from the fit, but so do nearly all "
-                "units at that input, which no alteration of single weights explains."
-            )
-        if self.suspicious:
-            rest.append(
-                f"{plural(self.suspicious, 'suspicious weight')} left unchanged: far out of a fit that is not exact, "
-                "but not beyond what training could have done."
-            )
-        if self.fits:
-            proven = f"{count(self.minima)} of {plural(self.fits, 'L1 fit')} are proven minima"
-            more = "; a unit counts as recovered only with surplus evidence besides" if self.policy == "recover" else ""
-            rest.append(f"{proven}. That proves the fits, not the weights{more}.")
-        if self.skipped:
-            rest.append(f"{plural(self.skipped, 'module')} with weights not examined; see below.")
-        return [*found, *((None, text) for text in rest)]
+    def exit_code(self) -> int:
+        """1 if a weight was altered, is not finite or was not judged, or if evidence or a proof is missing; else 0."""
+        unproven = self.fits - self.minima if self.policy == "project" else 0
+        without_evidence = self.units[Grade.LEFT_ALONE] + self.units[Grade.APPROXIMATE] + unproven
+        findings = sum(self.altered.values()) + without_evidence + self.unjudged + self.not_finite + self.missed
+        return 1 if findings else 0
 
-    def _recovered(self) -> list[str]:
-        altered, far = self.altered[Grade.RECOVERED], self.altered[Grade.APPROXIMATE]
-        parts = []
-        if altered:
-            was = "was" if altered == 1 else "were"
-            parts.append(f"{count(altered)} of {count(self.weights)} weights {was} altered")
-        elif self.whole:
-            parts.append(f"nothing was altered in {plural(self.weights, 'weight')} examined")
-        else:
-            parts.append(f"no weight of {count(self.weights)} is proven to be altered")
-        if far:
-            more = f"{count(far)} more" if altered else plural(far, "weight")
-            parts.append(f"{more} far out of the fit replaced approximately")
-        parts.append(self._units())
-        if self.units[Grade.LEFT_ALONE]:
-            parts.append(f"{self._of_all(Grade.LEFT_ALONE)} could not be judged")
-        if self.unjudged:
-            parts.append(f"{plural(self.unjudged, 'weight')} left unjudged")
-        if self.suspicious:
-            parts.append(f"{plural(self.suspicious, 'suspicious weight')} left unchanged")
-        parts[0] = parts[0][0].upper() + parts[0][1:]
-        return parts
 
-    def _units(self) -> str:
-        """How many units are recovered, and on what evidence."""
-        good = self.units[Grade.RECOVERED]
-        if not good:
-            return "no unit recovered"
-        certified = good - self.untrained
-        if not self.untrained:
-            evidence = ", certified"
-        elif not certified:
-            evidence = ", never trained"
-        else:
-            evidence = f" ({count(certified)} certified, {count(self.untrained)} never trained)"
-        return f"{self._of_all(Grade.RECOVERED)} recovered{evidence}"
+def summarise_purification(result: Purification) -> Summary:
+    """A purification in words."""
+    counts = Counts.of(result)
+    checkable = counts.fits and result.provenance["settings"]["proof"]
+    return Summary(
+        policy=counts.policy,
+        headline=_headline(counts, result),
+        outlook=counts.outlook,
+        statements=(*_statements(counts), Statement(describe_agreement(result.agreement))),
+        advice=advise(result),
+        basis=_BASIS + (_CHECKABLE if checkable else ""),
+        exit_code=counts.exit_code,
+    )
 
-    def _projected(self) -> list[str]:
-        parts = [
-            f"{self._of_all(Grade.PROJECTED, capital=True)} took the fitted value in every weight",
-            f"{count(self.changed)} of {count(self.weights)} weights changed",
-        ]
-        if self.units[Grade.LEFT_ALONE]:
-            parts.append(f"{self._of_all(Grade.LEFT_ALONE)} left alone")
-        return parts
 
-    def _of_all(self, grade: Grade, *, capital: bool = False) -> str:
-        all_units, some = sum(self.units.values()), self.units[grade]
-        if some == all_units:
-            words = f"all {plural(some, 'unit')}" if some > 1 else "the only unit"
-            return words.capitalize() if capital else words
-        return f"{count(some)} of {plural(all_units, 'unit')}"
+def _headline(counts: Counts, result: Purification) -> str:
+    if not counts.all_units:
+        clauses = ["No layer was examined"]
+    else:
+        clauses = _projected(counts) if counts.policy == "project" else _recovered(counts)
+    if counts.not_finite:
+        are = "is" if counts.not_finite == 1 else "are"
+        clauses.append(f"{plural(counts.not_finite, 'weight')} of the purified network {are} not finite")
+    clauses += missed_modules(result.skipped, _MISSED)
+    if others := counts.skipped - counts.missed:
+        clauses.append(f"{plural(others, 'other module' if counts.missed else 'module')} not examined")
+    return "; ".join(clauses)
 
-    def _of_grade(self, grade: Grade) -> str:
-        altered, units = self.altered[grade], plural(self.units[grade], "unit")
-        if grade == Grade.RECOVERED:
-            if not altered:
-                return f"{units}: nothing to replace; every weight keeps its bits."
-            return f"{units}: {plural(altered, 'weight')} replaced, exact to rounding; all others keep their bits."
-        if grade == Grade.APPROXIMATE:
-            return (
-                f"{units}: {plural(altered, 'weight')} far out of the fit replaced by what it says, with an error of "
-                f"about {number(self.error)} each; no proof, and smaller alterations stay."
-            )
-        if grade == Grade.LEFT_ALONE:
-            return f"{units}: nothing was changed; whether anything is altered there is not known."
-        return (
-            f"{units}: every weight took the fitted value, whatever was altered (Algorithm 2 as written); which "
-            "weights had been altered is not said."
+
+def _recovered(counts: Counts) -> list[str]:
+    altered, far_out = counts.altered[Grade.RECOVERED], counts.altered[Grade.APPROXIMATE]
+    clauses = []
+    if altered:
+        clauses.append(f"{count(altered)} of {plural(counts.weights, 'weight')} {_were(altered)} altered")
+    elif counts.whole:
+        clauses.append(f"Nothing was altered in {plural(counts.weights, 'weight')} examined")
+    else:
+        clauses.append(f"No weight of {count(counts.weights)} is proven to be altered")
+    if far_out:
+        more = f"{count(far_out)} more" if altered else plural(far_out, "weight")
+        clauses.append(f"{more} far out of the fit replaced approximately")
+    clauses.append(_recovered_units(counts))
+    if counts.units[Grade.LEFT_ALONE]:
+        clauses.append(f"{_of_all(counts, Grade.LEFT_ALONE)} could not be judged")
+    if counts.unjudged:
+        clauses.append(f"{plural(counts.unjudged, 'weight')} left unjudged")
+    if counts.suspicious:
+        clauses.append(f"{plural(counts.suspicious, 'suspicious weight')} left unchanged")
+    return clauses
+
+
+def _recovered_units(counts: Counts) -> str:
+    """How many units are recovered, and on what evidence."""
+    recovered = counts.units[Grade.RECOVERED]
+    if not recovered:
+        return "no unit recovered"
+    certified = recovered - counts.untrained
+    if not counts.untrained:
+        evidence = ", certified"
+    elif not certified:
+        evidence = ", never trained"
+    else:
+        evidence = f" ({count(certified)} certified, {count(counts.untrained)} never trained)"
+    return f"{_of_all(counts, Grade.RECOVERED)} recovered{evidence}"
+
+
+def _projected(counts: Counts) -> list[str]:
+    units = _of_all(counts, Grade.PROJECTED)
+    clauses = [
+        f"{units[0].upper()}{units[1:]} took the fitted value in every weight",
+        f"{count(counts.changed)} of {plural(counts.weights, 'weight')} changed",
+    ]
+    if counts.units[Grade.LEFT_ALONE]:
+        clauses.append(f"{_of_all(counts, Grade.LEFT_ALONE)} left alone")
+    if unproven := counts.fits - counts.minima:
+        clauses.append(f"{plural(unproven, 'fit')} without a certificate")
+    return clauses
+
+
+def _of_all(counts: Counts, grade: Grade) -> str:
+    units = counts.units[grade]
+    if units < counts.all_units:
+        return f"{count(units)} of {plural(counts.all_units, 'unit')}"
+    return f"all {plural(units, 'unit')}" if units > 1 else "the only unit"
+
+
+def _statements(counts: Counts) -> list[Statement]:
+    by_grade = [
+        Statement(_about_grade(counts, grade), f"{SYMBOLS[grade]} {grade.label}", grade.label.replace(" ", "-"))
+        for grade in Grade
+        if counts.units[grade]
+    ]
+    texts = []
+    if counts.rebuilt:
+        texts.append(f"{plural(counts.rebuilt, 'replaced weight')} had been NaN, infinite or absurdly large.")
+    if counts.unjudged:
+        texts.append(
+            f"{plural(counts.unjudged, 'weight')} left unjudged: they differ from the fit, but so do nearly all "
+            "units at that input, which no alteration of single weights explains."
         )
+    if counts.suspicious:
+        texts.append(
+            f"{plural(counts.suspicious, 'suspicious weight')} left unchanged: far out of a fit that is not exact, "
+            "but not beyond what training could have done."
+        )
+    if counts.fits:
+        proven = f"{count(counts.minima)} of {plural(counts.fits, 'L1 fit')} {_are(counts.minima)}"
+        more = "; a unit counts as recovered only with surplus evidence besides" if counts.policy == "recover" else ""
+        texts.append(f"{proven}. That proves the fits, not the weights{more}.")
+    if counts.skipped:
+        texts.append(f"{plural(counts.skipped, 'module')} with weights {_were(counts.skipped)} not examined.")
+    return [*by_grade, *map(Statement, texts)]
 
 
-def status_label(code: int) -> str:
-    """An L1 fit's status in words; a fit without residuals says nothing about the network as a whole."""
-    if code < 0:
-        return "no fit"
-    return "no residual" if code == Status.CLEAN else Status(code).name.lower().replace("_", " ")
+def _about_grade(counts: Counts, grade: Grade) -> str:
+    altered, units = counts.altered[grade], plural(counts.units[grade], "unit")
+    if grade == Grade.RECOVERED:
+        if not altered:
+            return f"{units}: nothing to replace; every weight keeps its bits."
+        return f"{units}: {plural(altered, 'weight')} replaced, exact to rounding; all others keep their bits."
+    if grade == Grade.APPROXIMATE:
+        return (
+            f"{units}: {plural(altered, 'weight')} far out of the fit replaced by the fitted value, with an error of "
+            f"about {number(counts.error)} each; no proof, and smaller alterations stay."
+        )
+    if grade == Grade.LEFT_ALONE:
+        return f"{units}: nothing was changed; whether anything is altered there is not known."
+    return (
+        f"{units}: every weight took the fitted value, whatever was altered (Algorithm 2 as written); which "
+        "weights had been altered is not said."
+    )
 
 
-def in_words(found: Agreement) -> str:
-    """How two networks compare on the clean inputs."""
-    if not found.inputs:
-        return "Outputs on the clean inputs were not compared: they are no tensors."
-    inputs = f"On {plural(found.inputs, 'clean input')}"
-    if math.isnan(found.change):
-        return f"{inputs}, outputs cannot be compared: those of the contaminated network are not finite."
-    same = "" if math.isnan(found.same) else f", and the largest output is the same for {share(found.same)}"
-    return f"{inputs}, outputs changed by {share(found.change)} of their size{same}."
+def _were(how_many: int) -> str:
+    return "was" if how_many == 1 else "were"
+
+
+def _are(minima: int) -> str:
+    return "is a proven minimum" if minima == 1 else "are proven minima"
+
+
+def _not_finite(model: nn.Module) -> int:
+    """Weights that are not finite. Guards are left out: where they limit nothing, their spread is infinite."""
+    guards = tuple(name for name, module in model.named_modules() if isinstance(module, Guard))
+    state = {name: value for name, value in model.state_dict().items() if name.rpartition(".")[0] not in guards}
+    return sum(int((~value.isfinite()).sum()) for value in state.values() if isinstance(value, Tensor))

@@ -9,6 +9,7 @@ from functools import cached_property
 from netpurify.errors import InputError
 from netpurify.experiments.experiment import Mode, Row, Scalar
 from netpurify.experiments.figure import Figure, Finding, Panel, Verdict
+from netpurify.report.kit.numbers import duration, plural
 
 _MOST_NAMED = 6
 """Failed trials with one reason that are named; further ones are counted."""
@@ -83,8 +84,8 @@ class FigureResult:
         failed = sum(failure.count for failure in self.failures)
         settings = "one setting" if len(each) == 1 else f"each of {len(each)} settings"
         return (
-            f"{_number(len(trials), 'trial')}: {count} for {settings}, mode {self.mode}; "
-            f"{_span(seconds)} on one core; {failed or 'none'} failed."
+            f"{plural(len(trials), 'trial')}: {count} for {settings}, mode {self.mode}; "
+            f"{duration(seconds)} on one core; {failed or 'none'} failed."
         )
 
     @property
@@ -134,13 +135,3 @@ def _some(trials: list[str]) -> str:
 def _seconds(row: Row) -> float:
     seconds = row.get("seconds")
     return float(seconds) if isinstance(seconds, int | float) and math.isfinite(seconds) else 0.0
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _span(seconds: float) -> str:
-    if seconds < 60.0:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"

@@ -1,0 +1,124 @@
+"""What can be made of which result: summary, page, record and SARIF log, in one table by the result's class."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from netpurify.errors import InputError
+from netpurify.network import Defence, Plan, Purification
+from netpurify.report.defence.page import defence_page
+from netpurify.report.defence.record import defence_record
+from netpurify.report.defence.summary import summarise_defence
+from netpurify.report.kit.context import Context
+from netpurify.report.kit.json_values import json_text
+from netpurify.report.kit.summary import Summary
+from netpurify.report.purification.page import purification_page
+from netpurify.report.purification.record import purification_record
+from netpurify.report.purification.sarif import purification_sarif
+from netpurify.report.purification.summary import summarise_purification
+from netpurify.report.records.plan import plan_record, summarise_plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """What can be made of one class of results; ``None`` for what cannot be."""
+
+    summarise: Callable[[Any], Summary]
+    record: Callable[[Any, Context], dict[str, Any]]
+    page: Callable[[Any, Context], str] | None = None
+    sarif: Callable[[Any, Context], dict[str, Any]] | None = None
+
+
+_PRODUCTS = {
+    Purification: _Products(summarise_purification, purification_record, purification_page, purification_sarif),
+    Defence: _Products(summarise_defence, defence_record, defence_page),
+    Plan: _Products(summarise_plan, lambda plan, _context: plan_record(plan)),
+}
+
+
+def summarise(result: Purification | Defence | Plan) -> Summary:
+    """A result in words, with the exit code of the command line: the same sentences for every kind of report."""
+    return _products(result).summarise(result)
+
+
+def page(
+    result: Purification | Defence,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    files: Mapping[str, str] | None = None,
+    plan: Plan | None = None,
+) -> str:
+    """A purification or a defence as one HTML page that loads nothing. The arguments are those of ``render``."""
+    return page_text(result, Context(title, command, files or {}, plan))
+
+
+def record(result: Purification | Defence | Plan, *, plan: Plan | None = None) -> dict[str, Any]:
+    """Everything about a result but the weights, for ``json.dumps(..., allow_nan=False)``.
+
+    Args:
+        result: What ``purify`` or ``check`` gave.
+        plan: What ``check`` had said of the same network, if it was asked; there is none of a defence.
+
+    Raises:
+        InputError: There is a plan of a defence.
+    """
+    return _products(result).record(result, Context(plan=plan))
+
+
+def sarif(result: Purification, *, file: str) -> dict[str, Any]:
+    """A purification as a SARIF log with one run, for ``json.dumps``.
+
+    Args:
+        result: What ``purify`` gave.
+        file: The file of the contaminated weights, as the reader of the log should see it; relative to the root of the
+            repository if the log goes to code scanning.
+
+    Returns:
+        The log. No results means that nothing was found in what was examined; what was not examined is among the
+        notifications.
+
+    Raises:
+        InputError: It is a defence, which names no weight as altered.
+    """
+    return _sarif(result, Context(files={"contaminated": file}))
+
+
+def page_text(result: Purification | Defence, context: Context) -> str:
+    """The page of a result."""
+    make = _products(result).page
+    if make is None:
+        raise InputError(f"pages are about a purification or a defence; got a {type(result).__name__}; take its record")
+    return make(result, context)
+
+
+def record_text(result: Purification | Defence, context: Context) -> str:
+    """The record of a result as JSON."""
+    return json_text(_products(result).record(result, context))
+
+
+def record_print(result: Purification | Defence, context: Context) -> str:
+    """The record of a result as JSON, with indents for those who read it on a screen."""
+    return json_text(_products(result).record(result, context), indent=2)
+
+
+def sarif_text(result: Purification, context: Context) -> str:
+    """The SARIF log of a result as JSON."""
+    return json_text(_sarif(result, context))
+
+
+def _sarif(result: Any, context: Context) -> dict[str, Any]:
+    make = _products(result).sarif
+    if make is None:
+        raise InputError(
+            f"a SARIF log lists altered weights, and a {type(result).__name__} names none; take its page or its record"
+        )
+    return make(result, context)
+
+
+def _products(result: object) -> _Products:
+    for kind, products in _PRODUCTS.items():
+        if isinstance(result, kind):
+            return products
+    known = ", ".join(kind.__name__ for kind in _PRODUCTS)
+    raise InputError(f"a report must be about one of {known}; got {type(result).__name__}; give what purify returned")
