@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import made_defences
 import made_purifications as made
@@ -32,6 +33,13 @@ def tiny(tmp_path, monkeypatch):
     report.FORMATS.clear()
     report.FORMATS.update(known)
     del sys.modules["tiny_format"]
+
+
+def test_front_door_gives_every_name_and_hides_no_module():
+    modules = {path.stem for path in Path(report.__file__).parent.iterdir()}
+    assert not modules & set(report.__all__)
+    assert all(getattr(report, name) is not None for name in report.__all__)
+    assert set(report.__all__) <= set(dir(report))
 
 
 def test_all_formats_are_written_together(tmp_path, monkeypatch):

@@ -91,12 +91,12 @@ def _logarithmic(panel: Panel, lines: Iterable[Line]) -> Scale:
     else:
         grounded = min(values, default=math.inf) <= panel.floor
         above = [value for value in values if value > panel.floor] or [10.0 * panel.floor]
-        # Whole decades: an axis from .5 to .9 would have no tick at all.
+        # Whole decades: an axis from 0.5 to 0.9 would have no tick at all.
         bottom = panel.floor if grounded else max(panel.floor, 10.0 ** math.floor(math.log10(min(above))))
         top = max(10.0 ** math.ceil(math.log10(max(above)) - 1e-9), 10.0 * bottom)
     ticks = _decades(bottom, top)
     if grounded:
-        # A decade right above a floor that is none would print over the floor's own label.
+        # If the floor is not a power of ten, the next decade may be so close that its label would cover the floor's.
         ticks = [panel.floor, *(tick for tick in ticks if tick > 2.0 * panel.floor)]
     labels = [power_of_ten(tick) for tick in ticks]
     if grounded:
@@ -106,6 +106,11 @@ def _logarithmic(panel: Panel, lines: Iterable[Line]) -> Scale:
 
 
 def _decades(bottom: float, top: float) -> list[float]:
+    """At most six powers of ten, evenly spaced from the first one on the axis.
+
+    Not matplotlib's ``LogLocator``: it starts at multiples of its step, so that the lower end often has no tick, and
+    its choice depends on the version of matplotlib, while the same panels must give the same bytes.
+    """
     first = math.ceil(math.log10(bottom) - 1e-9)
     last = math.floor(math.log10(top) + 1e-9)
     step = max(1, math.ceil((last - first) / (_MOST_TICKS - 1)))

@@ -15,7 +15,7 @@ class Entry:
 
     Attributes:
         tensor: Name of its tensor.
-        index: Its place there, a number for each axis.
+        index: Its position in the tensor, a number for each axis.
         was: The contaminated value.
         now: The purified value.
         grade: That of its unit.
@@ -28,18 +28,18 @@ class Entry:
     grade: Grade
 
 
-def entries(result: Purification, found: Altered) -> Iterator[Entry]:
-    """All of a table, tensor by tensor, in the order of their places."""
-    for place in range(len(found.names)):
-        mine = np.flatnonzero(found.tensor == place)
-        yield from _some(result, found, mine[np.argsort(found.index[mine], kind="stable")])
+def entries(result: Purification, table: Altered) -> Iterator[Entry]:
+    """All entries of a table, tensor by tensor, in the order of their indices."""
+    for tensor in range(len(table.names)):
+        rows = np.flatnonzero(table.tensor == tensor)
+        yield from _rows(result, table, rows[np.argsort(table.index[rows], kind="stable")])
 
 
 def largest(result: Purification, most: int) -> list[Entry]:
-    """The largest changes, at most so many; values that were not finite come first."""
-    found = result.altered
-    order = np.lexsort((found.index, found.tensor, -change(found.was, found.now)))
-    return list(_some(result, found, order[:most]))
+    """The ``most`` largest changes; values that were not finite come first."""
+    table = result.altered
+    order = np.lexsort((table.index, table.tensor, -change(table.was, table.now)))
+    return list(_rows(result, table, order[:most]))
 
 
 def change(was: NDArray[np.float64], now: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -50,14 +50,15 @@ def change(was: NDArray[np.float64], now: NDArray[np.float64]) -> NDArray[np.flo
     return sizes
 
 
-def _some(result: Purification, found: Altered, chosen: NDArray[np.intp]) -> Iterator[Entry]:
-    places = found.tensor[chosen]
-    index: list[tuple[int, ...]] = [()] * chosen.size
-    for place in np.unique(places).tolist():
-        mine = np.flatnonzero(places == place)
-        axes = np.unravel_index(found.index[chosen[mine]], tuple(result.contaminated[found.names[place]].shape))
-        for one, at in zip(mine.tolist(), zip(*(axis.tolist() for axis in axes), strict=True), strict=True):
-            index[one] = at
-    columns = (found.was[chosen].tolist(), found.now[chosen].tolist(), found.grade[chosen].tolist())
-    for place, at, was, now, grade in zip(places.tolist(), index, *columns, strict=True):
-        yield Entry(found.names[place], at, was, now, Grade(grade))
+def _rows(result: Purification, table: Altered, rows: NDArray[np.intp]) -> Iterator[Entry]:
+    """Chosen rows of a table as entries, in the order of ``rows``."""
+    tensors = table.tensor[rows]
+    indices: list[tuple[int, ...]] = [()] * rows.size
+    for tensor in np.unique(tensors).tolist():
+        chosen = np.flatnonzero(tensors == tensor)
+        axes = np.unravel_index(table.index[rows[chosen]], tuple(result.contaminated[table.names[tensor]].shape))
+        for row, index in zip(chosen.tolist(), zip(*(axis.tolist() for axis in axes), strict=True), strict=True):
+            indices[row] = index
+    columns = (table.was[rows].tolist(), table.now[rows].tolist(), table.grade[rows].tolist())
+    for tensor, index, was, now, grade in zip(tensors.tolist(), indices, *columns, strict=True):
+        yield Entry(table.names[tensor], index, was, now, Grade(grade))

@@ -132,7 +132,7 @@ def _shares(layer: LayerRecord) -> Picture:
     elif not limit:
         caption += "The clean inputs span everything, so that no share is tolerated: nothing can be proven."
     else:
-        caption += f"All units survive {share(limit)}, at random places, with probability .95."
+        caption += f"All units survive {share(limit)}, at random places, with probability 0.95."
     top = max(float(shares.max()), limit or 0.0) * 1.08
     edges = np.linspace(0.0, top, 31)
     parts = [(grade, colour) for grade, colour in COLOUR.items() if layer.count(grade)]
