@@ -12,7 +12,6 @@ from netpurify.network.policies.defence.inputs import HELD_OUT
 from netpurify.report import clock, module_name
 
 
-
 class LayerBar:
     """Follows ``network.purify``; a layer counts as much as it has weights."""
 
