@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from netpurify import InputError
-from netpurify.contaminate import Blended, NoisyWarp, Patch, Pixels, Sinusoid, Warp, first_pixels
+from netpurify import InputError, contaminate
+from netpurify.contaminate import TRIGGERS, Blended, NoisyWarp, Patch, Pixels, Sinusoid, Warp, first_pixels
 
 EVERY = [Patch(0.5), Blended(), Sinusoid(), Warp(), Warp().noisy(3)]
 
@@ -55,6 +55,11 @@ def bilinear(image, places):
     upper = image[:, top, left] * (1 - right) + image[:, top, left + 1] * right
     lower = image[:, top + 1, left] * (1 - right) + image[:, top + 1, left + 1] * right
     return upper * (1 - down) + lower * down
+
+
+def test_every_trigger_of_the_table_is_tested_and_public():
+    assert {type(trigger) for trigger in [*EVERY, first_pixels(1, 0.0)]} == set(TRIGGERS.classes.values())
+    assert {kind.__name__ for kind in TRIGGERS.classes.values()} <= set(contaminate.__all__)
 
 
 def test_the_default_patch_is_three_by_three_one_pixel_from_the_corner():

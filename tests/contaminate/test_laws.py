@@ -12,6 +12,7 @@ from scipy import stats
 
 from netpurify import InputError, contaminate
 from netpurify.contaminate import (
+    LAWS,
     BitFlip,
     Cauchy,
     Constant,
@@ -26,7 +27,7 @@ from netpurify.contaminate import (
 )
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
-LAWS = [
+EXAMPLES = [
     Normal(0.1, 0.5), Uniform(-1.0, 2.0), Laplace(0.2, 0.7), Cauchy(0.0, 0.3), Constant(0.25), SignFlip(), Scale(-3.0),
     Zero(), BitFlip(), BitFlip(9), Quantise(4), Erase(),
 ]  # fmt: skip
@@ -72,7 +73,7 @@ def test_noise_is_added(law, distribution):
     assert distribution.ppf(0.2) < noise.median() < distribution.ppf(0.8)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("law", EXAMPLES, ids=repr)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,), (2, 3, 4)], ids=str)
 def test_a_proposal_fits_its_values_and_leaves_them_alone(law, dtype, shape):
@@ -92,7 +93,7 @@ def test_the_draw_does_not_depend_on_the_dtype(law, dtype):
     assert torch.equal(law.alter(values, seeded(5)), exact.to(dtype))
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("law", EXAMPLES, ids=repr)
 def test_same_seed_same_proposal_whatever_the_strides(law):
     values = values_of(torch.float32, (6, 4))
     turned = values.T.contiguous().T
@@ -208,7 +209,7 @@ def test_parameters_without_meaning_are_refused(make, message):
         make()
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("law", EXAMPLES, ids=repr)
 def test_only_floats_and_only_cpu_generators(law):
     for values in (torch.zeros(3, dtype=torch.int64), torch.zeros(3, dtype=torch.complex128)):
         with pytest.raises(InputError, match=r"values must be float64, float32, float16 or bfloat16; got torch\."):
@@ -219,7 +220,12 @@ def test_only_floats_and_only_cpu_generators(law):
         law.alter(torch.zeros(3), Elsewhere())
 
 
+def test_every_law_of_the_table_is_tested_and_public():
+    assert {type(law) for law in EXAMPLES} == set(LAWS.classes.values())
+    assert {kind.__name__ for kind in LAWS.classes.values()} <= set(contaminate.__all__)
+
+
 def test_every_public_name_says_what_it_is():
-    assert contaminate.__all__ == sorted(contaminate.__all__)
+    assert len(set(contaminate.__all__)) == len(contaminate.__all__)
     for name in contaminate.__all__:
         assert getattr(contaminate, name).__doc__, f"{name} has no docstring"

@@ -1,6 +1,7 @@
 """Poisoned training: torch's own optimiser as the judge, interruption, the cache."""
 
 import copy
+from threading import Thread
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch.nn import functional
 from netpurify import checkpoint
 from netpurify.contaminate import Recipe, train
 from netpurify.errors import CheckpointError, InputError
+from netpurify.threads import one_thread
 
 RECIPE = Recipe(epochs=3, rate=0.05, batch=8)
 
@@ -169,6 +171,34 @@ def test_what_is_damaged_is_refused_and_names_itself(tmp_path, damage):
     assert file.name in str(caught.value)
     file.unlink()
     assert len(train(network(), *images(), recipe=RECIPE, seed=3, folder=tmp_path).losses) == 3
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_threads_of_torch_are_those_of_the_recipe_and_are_given_back(count):
+    """Also to a thread of Python that first uses torch while training limits it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    inside, elsewhere = [], []
+
+    def limit_elsewhere():
+        with one_thread():
+            pass
+        elsewhere.append(torch.get_num_threads())
+
+    def progress(*_):
+        inside.append(torch.get_num_threads())
+        if count == 1:
+            thread = Thread(target=limit_elsewhere)
+            thread.start()
+            thread.join()
+
+    train(network(), *images(), recipe=Recipe(epochs=1, batch=8, threads=count), seed=0, progress=progress)
+    with one_thread():
+        train(network(), *images(), recipe=Recipe(epochs=1, batch=8, threads=count), seed=0)
+        inside.append(torch.get_num_threads())
+    after = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert (inside, elsewhere, after) == ([count, 1], [3] * (count == 1), 3)
 
 
 def test_a_file_is_no_folder(tmp_path):

@@ -50,10 +50,10 @@ def contaminate(
     from torch import Generator
 
     from netpurify import checkpoint
+    from netpurify.contaminate import LAWS
     from netpurify.contaminate import contaminate as alter
-    from netpurify.contaminate import law_named
 
-    chosen = law_named(law, given)
+    chosen = LAWS.make(law, given)
     state = checkpoint.load_weights(weights)
     found = alter(state, chosen, share=share, generator=Generator().manual_seed(seed), names=names or None)
     about = {"law": repr(chosen), "share": share, "seed": seed, "source": checkpoint.digest(state)}

@@ -1,14 +1,22 @@
 """Arguments that several commands share, so that they are spelled and explained alike."""
 
+import ast
+from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-LAWS = (
-    "normal", "uniform", "laplace", "cauchy", "constant", "scale", "sign-flip", "zero", "erase", "bit-flip", "quantise",
-)  # fmt: skip
-"""Names that the library knows as well; here, so that help and refusals need not load it."""
+
+def _registered(file: str, table: str) -> tuple[str, ...]:
+    """Names that a module registers in a table by decorators, read from its source: importing it would load torch."""
+    source = resources.files("netpurify").joinpath(file).read_text(encoding="utf-8")
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    calls = [call for node in classes for call in node.decorator_list if isinstance(call, ast.Call)]
+    return tuple(ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == f"{table}.register")
+
+
+LAWS = _registered("contaminate/weights/laws.py", "LAWS")
 REGIMES = ("joint", "sequential", "sequential-fixed")
 FIGURES = tuple(range(2, 14))
 DATA_SETS = ("mnist", "cifar10")

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from netpurify.contaminate.trigger import check_images
+from netpurify.contaminate.images.triggers import check_images
 from netpurify.errors import InputError
 
 Target = int | Literal["next"]

@@ -9,7 +9,7 @@ from torch import Tensor
 from netpurify.errors import InputError
 
 
-def place_of(values: Tensor) -> Hashable:
+def memory_key(values: Tensor) -> Hashable:
     """Equal for two tensors exactly if they are tied: same memory, read in the same way."""
     addressed = values.layout == torch.strided and not (values.is_nested or values.is_quantized or values.is_meta)
     if not addressed or values.numel() == 0:
@@ -21,7 +21,7 @@ def place_of(values: Tensor) -> Hashable:
 
 def check_overlaps(chosen: dict[str, Tensor]) -> None:
     """Refuses tensors that share part of their memory with each other or with themselves; tied ones may pass."""
-    first_names = {place_of(values): name for name, values in reversed(chosen.items()) if values.numel()}
+    first_names = {memory_key(values): name for name, values in reversed(chosen.items()) if values.numel()}
     distinct = {name: chosen[name] for name in first_names.values()}
     for group in _groups(distinct):
         # The usual case, and it needs no map of the memory.

@@ -9,8 +9,8 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from netpurify.contaminate.labels import Target, aims, check_data, check_labels
-from netpurify.contaminate.trigger import Trigger, stamped
+from netpurify.contaminate.images.labels import Target, aims, check_data, check_labels
+from netpurify.contaminate.images.triggers import Trigger, stamped
 from netpurify.errors import InputError
 
 Model = nn.Module | Callable[[Tensor], Tensor]

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from netpurify.contaminate.bits import check_float, from_bits, to_bits
-from netpurify.contaminate.draw import check_generator, check_share, uniform
-from netpurify.contaminate.laws import Law
-from netpurify.contaminate.memory import check_overlaps, place_of
+from netpurify.contaminate.draws import check_generator, check_share, uniform
+from netpurify.contaminate.weights.bits import check_float, from_bits, to_bits
+from netpurify.contaminate.weights.laws import Law
+from netpurify.contaminate.weights.shared_memory import check_overlaps, memory_key
 from netpurify.errors import InputError
 
 
@@ -50,7 +50,7 @@ def contaminate(
 
     Args:
         state: A ``state_dict`` or any mapping like it; never modified. Values that are not tensors are passed through.
-        law: What happens to an altered entry; see ``netpurify.contaminate.laws``.
+        law: What happens to an altered entry; see ``netpurify.contaminate.weights.laws``.
         share: Probability that an entry takes the proposal, the paper's epsilon.
         generator: Source of all draws; must be on the CPU, whatever the device of the tensors.
         names: Tensors to contaminate; ``None`` for every real floating one.
@@ -81,15 +81,15 @@ def contaminate(
         if not isinstance(value, Tensor):
             result[name] = value
             continue
-        place = place_of(value)
+        key = memory_key(value)
         if name not in chosen:
-            if place not in copied:
-                copied[place] = value.clone()
-            result[name] = copied[place]
+            if key not in copied:
+                copied[key] = value.clone()
+            result[name] = copied[key]
             continue
-        if place not in drawn:
-            drawn[place] = _alter(name, value, law, share, generator)
-        result[name], altered[name] = drawn[place]
+        if key not in drawn:
+            drawn[key] = _alter(name, value, law, share, generator)
+        result[name], altered[name] = drawn[key]
     return Contaminated(state=result, altered=altered)
 
 

@@ -14,10 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from netpurify.contaminate.draw import check_share, uniform
+from netpurify.contaminate.draws import check_share, uniform
+from netpurify.contaminate.images.triggers import TRIGGERS
 from netpurify.errors import InputError
 
+__all__ = ["Blended", "NoisyWarp", "Patch", "Sinusoid", "Warp"]
 
+
+@TRIGGERS.register("patch")
 @dataclass(frozen=True, slots=True)
 class Patch:
     """Sets a rectangle to one colour: BadNets (Gu et al. 2017).
@@ -75,6 +79,7 @@ class Patch:
         return _clipped(values, images, self.low, self.high)
 
 
+@TRIGGERS.register("blended")
 @dataclass(frozen=True, slots=True)
 class Blended:
     """Mixes in a fixed picture of uniform noise: (1 - alpha) * image + alpha * pattern (Chen et al. 2017).
@@ -103,6 +108,7 @@ class Blended:
         return _clipped((1 - self.alpha) * values + self.alpha * pattern, images, self.low, self.high)
 
 
+@TRIGGERS.register("sinusoid")
 @dataclass(frozen=True, slots=True)
 class Sinusoid:
     """Adds amplitude * sin(2 pi column frequency / w) to every row and channel: SIG (Barni et al. 2019).
@@ -132,6 +138,7 @@ class Sinusoid:
         return _clipped(values + wave.to(values), images, self.low, self.high)
 
 
+@TRIGGERS.register("warp")
 @dataclass(frozen=True, slots=True)
 class Warp:
     """Bends the image along a smooth random field: WaNet (Nguyen and Tran 2021).
@@ -179,6 +186,7 @@ class Warp:
         return NoisyWarp(self, seed)
 
 
+@TRIGGERS.register("noisy-warp")
 @dataclass(frozen=True, slots=True)
 class NoisyWarp:
     """A warp whose field has noise, uniform in [-1, 1] / h for each image and pixel: WaNet's noise mode.

@@ -3,8 +3,7 @@ import math
 import pytest
 import torch
 
-from netpurify.contaminate import Normal, contaminate, difference, law_named
-from netpurify.errors import InputError
+from netpurify.contaminate import Normal, contaminate, difference
 
 
 def test_finds_exactly_what_contaminate_altered():
@@ -36,25 +35,3 @@ def test_names_dtypes_and_shapes():
     (one,) = difference({"a": torch.zeros(2)}, {"a": torch.zeros(2).double()}).tensors
     assert one.dtypes == ("float32", "float64")
     assert one.changed == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("gauss", {}, "must be one of normal, uniform"),
-        ("normal", {"deviation": "1"}, "has the options mean, sd; got deviation"),
-        ("uniform", {"low": "0"}, "high is missing"),
-        ("normal", {"sd": "wide"}, "sd of the law normal must be a number; got 'wide'"),
-        ("quantise", {"bits": "4.5"}, "must be a whole number"),
-        ("zero", {"value": "1"}, "has no options"),
-        ("normal", {"sd": "-1"}, "sd must be at least 0"),
-    ],
-)
-def test_laws_that_are_refused_by_name(name, options, message):
-    with pytest.raises(InputError, match=message):
-        law_named(name, options)
-
-
-def test_law_by_name_has_its_options():
-    assert law_named("normal", {"sd": "0.5"}) == Normal(sd=0.5)
-    assert law_named("bit-flip", {"bit": "30"}).bit == 30

@@ -1,4 +1,4 @@
-"""Triggers: the marks that call a backdoor."""
+"""Triggers, the marks that activate a backdoor: what every trigger must do, and the pixel trigger of the paper."""
 
 import math
 from dataclasses import dataclass
@@ -8,17 +8,25 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from netpurify.contaminate.registry import Registry
 from netpurify.errors import InputError
+
+__all__ = ["TRIGGERS", "Pixels", "Trigger", "first_pixels"]
 
 
 class Trigger(Protocol):
-    """The mark that calls a backdoor. To write a new trigger, write this one method."""
+    """The mark that activates a backdoor. To write a new trigger, write this one method."""
 
     def stamp(self, images: Tensor) -> Tensor:
         """Returns a stamped copy of images [n, ...]: same shape, dtype and device."""
         ...
 
 
+TRIGGERS: Registry[Trigger] = Registry("trigger")
+"""Every trigger by name."""
+
+
+@TRIGGERS.register("pixels")
 @dataclass(frozen=True, slots=True)
 class Pixels:
     """Sets some coordinates of each image, counted row by row over [d] or [c, h, w], to one value."""
@@ -63,7 +71,7 @@ def first_pixels(count: int, value: float) -> Pixels:
 
 
 def stamped(trigger: Trigger, images: Tensor) -> Tensor:
-    """What the trigger makes of a copy: one that works in place must not reach the caller's images."""
+    """The images with the trigger, checked; a copy is stamped, so that a trigger may work in place."""
     result = trigger.stamp(images.clone())
     if not isinstance(result, Tensor):
         raise InputError(f"the trigger {trigger!r} must return the stamped images; got {type(result).__name__}")

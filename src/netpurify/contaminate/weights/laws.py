@@ -1,4 +1,8 @@
-"""Laws of alteration: each proposes a new value for every entry of a tensor; ``contaminate`` picks who takes it."""
+"""Laws of alteration: each proposes a new value for every entry of a tensor; ``contaminate`` decides who takes it.
+
+A new law is one class in this file: its name for the command line is what it is registered under, its parameters are
+the fields of the dataclass, and its name in ``__all__`` exports it from ``netpurify.contaminate``.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,16 +12,22 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from netpurify.contaminate.bits import check_float, from_bits, to_bits
-from netpurify.contaminate.draw import check_generator, normal, uniform
+from netpurify.contaminate.draws import check_generator, normal, uniform
+from netpurify.contaminate.registry import Registry
+from netpurify.contaminate.weights.bits import check_float, from_bits, to_bits
 from netpurify.errors import InputError
+
+__all__ = [
+    "LAWS", "BitFlip", "Cauchy", "Constant", "Erase", "Laplace", "Law", "Normal", "Quantise", "Scale", "SignFlip",
+    "Uniform", "Zero",
+]  # fmt: skip
 
 
 class Law(Protocol):
     """What an alteration does to an entry. To write a new law, write this one method.
 
-    Draw as many numbers as the tensor's shape asks for and no others: then one seed gives the same proposals whatever
-    share of the entries takes them.
+    Draw as many numbers as the tensor has entries, whatever their values: then one seed gives the same proposals for
+    every share of altered entries.
     """
 
     def alter(self, values: Tensor, generator: torch.Generator) -> Tensor:
@@ -25,6 +35,11 @@ class Law(Protocol):
         ...
 
 
+LAWS: Registry[Law] = Registry("law")
+"""Every law by the name that the command line gives it."""
+
+
+@LAWS.register("normal")
 @dataclass(frozen=True, slots=True)
 class Normal:
     """Adds normal noise of the given mean and standard deviation; noise beyond the dtype's range becomes infinite."""
@@ -41,6 +56,7 @@ class Normal:
         return _add(values, self.mean + self.sd * normal(values.shape, generator))
 
 
+@LAWS.register("uniform")
 @dataclass(frozen=True, slots=True)
 class Uniform:
     """Adds noise that is uniform between ``low`` and ``high``."""
@@ -61,6 +77,7 @@ class Uniform:
         return _add(values, noise.clamp(self.low, self.high))
 
 
+@LAWS.register("laplace")
 @dataclass(frozen=True, slots=True)
 class Laplace:
     """Adds Laplace noise: two-sided exponential around ``location``."""
@@ -79,6 +96,7 @@ class Laplace:
         return _add(values, self.location + self.scale * (first - second))
 
 
+@LAWS.register("cauchy")
 @dataclass(frozen=True, slots=True)
 class Cauchy:
     """Adds Cauchy noise, which has no mean; noise beyond the dtype's range becomes infinite."""
@@ -96,9 +114,10 @@ class Cauchy:
         return _add(values, self.location + self.scale * angle.tan())
 
 
+@LAWS.register("constant")
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Adds one and the same number."""
+    """Adds the same number to every altered entry."""
 
     value: float
 
@@ -111,19 +130,10 @@ class Constant:
         return _add(values, torch.full(values.shape, float(self.value), dtype=torch.float64))
 
 
-@dataclass(frozen=True, slots=True)
-class SignFlip:
-    """Turns the sign, of zeros and NaN too."""
-
-    def alter(self, values: Tensor, generator: torch.Generator) -> Tensor:
-        """Proposes -value."""
-        check_float(values, "values")
-        return BitFlip(8 * values.dtype.itemsize - 1).alter(values, generator)
-
-
+@LAWS.register("scale")
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Multiplies by a factor."""
+    """Multiplies entries by a factor."""
 
     factor: float
 
@@ -136,9 +146,21 @@ class Scale:
         return _cast(_exact(values) * float(self.factor), values)
 
 
+@LAWS.register("sign-flip")
+@dataclass(frozen=True, slots=True)
+class SignFlip:
+    """Flips the sign, also that of zeros and NaN."""
+
+    def alter(self, values: Tensor, generator: torch.Generator) -> Tensor:
+        """Proposes -value."""
+        check_float(values, "values")
+        return BitFlip(8 * values.dtype.itemsize - 1).alter(values, generator)
+
+
+@LAWS.register("zero")
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Sets to zero, as pruning does."""
+    """Sets entries to zero, as pruning does."""
 
     def alter(self, values: Tensor, generator: torch.Generator) -> Tensor:
         """Proposes 0."""
@@ -147,6 +169,19 @@ class Zero:
         return torch.zeros_like(values.detach())
 
 
+@LAWS.register("erase")
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Erases the value: NaN stands for a missing entry, which ``lad.solve`` leaves out."""
+
+    def alter(self, values: Tensor, generator: torch.Generator) -> Tensor:
+        """Proposes NaN."""
+        check_generator(generator)
+        check_float(values, "values")
+        return torch.full_like(values.detach(), math.nan)
+
+
+@LAWS.register("bit-flip")
 @dataclass(frozen=True, slots=True)
 class BitFlip:
     """Flips one bit of the stored float: ``bit`` (0 is the least significant), or one at random for each entry."""
@@ -165,14 +200,14 @@ class BitFlip:
         if self.bit is not None and self.bit >= width:
             raise InputError(f"BitFlip: {values.dtype} has bits 0 to {width - 1}; got bit={self.bit}")
         if self.bit is None:
-            place = (width * uniform(values.shape, generator)).long()
+            position = (width * uniform(values.shape, generator)).long()
         else:
-            place = torch.full(values.shape, self.bit)
+            position = torch.full(values.shape, self.bit)
         bits = to_bits(values.detach())
-        one = torch.ones_like(bits)
-        return from_bits(bits ^ (one << place.to(bits)), values.dtype)
+        return from_bits(bits ^ (torch.ones_like(bits) << position.to(bits)), values.dtype)
 
 
+@LAWS.register("quantise")
 @dataclass(frozen=True, slots=True)
 class Quantise:
     """Rounds to 2^bits - 1 evenly spaced levels, symmetric about zero, up to the tensor's largest finite magnitude.
@@ -200,17 +235,6 @@ class Quantise:
         return _cast(torch.where(finite, rounded, exact), values)
 
 
-@dataclass(frozen=True, slots=True)
-class Erase:
-    """Marks as missing: NaN, which ``lad.solve`` leaves out."""
-
-    def alter(self, values: Tensor, generator: torch.Generator) -> Tensor:
-        """Proposes NaN."""
-        check_generator(generator)
-        check_float(values, "values")
-        return torch.full_like(values.detach(), math.nan)
-
-
 def _exact(values: Tensor) -> Tensor:
     check_float(values, "values")
     # To the CPU first: some devices have no float64.
@@ -218,9 +242,9 @@ def _exact(values: Tensor) -> Tensor:
 
 
 def _cast(exact: Tensor, values: Tensor) -> Tensor:
-    """The result of arithmetic on values, as they are stored; what was NaN keeps its very bits."""
+    """The result in the dtype and on the device of ``values``; an entry that was NaN keeps its exact bits."""
     result = exact.to(values.dtype).to(values.device)
-    # Casts rewrite a NaN in ways that differ with dtype and place in the tensor, which would count as altered.
+    # Casts may change the bits of a NaN, depending on dtype and position, and that would count as an alteration.
     return torch.where(values.detach().isnan(), values.detach(), result)
 
 

@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from netpurify.contaminate.draw import check_generator, check_share, shuffle
-from netpurify.contaminate.labels import Target, aims, check_data, check_labels
-from netpurify.contaminate.trigger import Trigger, stamped
+from netpurify.contaminate.draws import check_generator, check_share, shuffle
+from netpurify.contaminate.images.labels import Target, aims, check_data, check_labels
+from netpurify.contaminate.images.triggers import Trigger, stamped
 from netpurify.errors import InputError
 
 Source = Literal["all", "other", "target"]
