@@ -12,7 +12,7 @@ from netpurify.paper import theory
 SOURCE = Path(netpurify.__file__).parent
 LEVELS = [
     {"errors", "atomic", "threads"},
-    {"lad", "checkpoint", "clusters"},
+    {"lad", "checkpoint"},
     {"network", "contaminate", "paper", "data", "engine"},
     {"report", "experiments"},
     {"cli"},

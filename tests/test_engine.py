@@ -8,7 +8,7 @@ import pytest
 import torch
 from toy_work import fatal, fussy, square, threads
 
-from netpurify import clusters, engine
+from netpurify import engine
 from netpurify.errors import EngineError, InputError
 
 
@@ -63,6 +63,22 @@ def test_what_work_raises_reaches_the_caller():
     assert torch.get_num_threads() == 2
 
 
+def test_without_semaphores_work_runs_here(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("netpurify.engine.processes.ProcessPoolExecutor", refuse)
+    assert list(engine.run(threads, [0, 1], jobs=2)) == [(0, (1, os.getpid())), (1, (1, os.getpid()))]
+    assert engine.workers(jobs=2) == 1
+
+
+@pytest.mark.slow
+def test_what_work_raises_in_a_process_says_where():
+    with pytest.raises(LookupError, match="not three") as caught:
+        list(engine.run(fussy, range(5), jobs=2))
+    assert 'raise LookupError("not three")' in caught.value.__notes__[0]
+
+
 @pytest.mark.slow
 def test_a_dead_process_is_an_error_with_a_remedy():
     with pytest.raises(EngineError, match=r"one of them was lost.*fewer jobs"):
@@ -98,6 +114,6 @@ def test_nothing_to_do_needs_no_cluster():
 
 @pytest.mark.slow
 def test_an_unreachable_scheduler_is_an_error_with_a_remedy(monkeypatch):
-    monkeypatch.setattr(clusters, "PATIENCE", 0.5)
+    monkeypatch.setattr("netpurify.engine.dask_cluster.TIMEOUT", 0.5)
     with pytest.raises(EngineError, match=r"tcp://127.0.0.1:1;.*dask scheduler"):
         list(engine.run(square, [1], engine="dask://127.0.0.1:1"))

@@ -62,7 +62,6 @@ def test_libraries_that_manage_without_a_folder_are_not_heard_and_others_are():
     code = (
         "import logging, warnings; from netpurify.cli import app, main\n"
         "def run():\n"
-        "    warnings.warn('[Errno 30] Read-only file system.  joblib will operate in serial mode')\n"
         "    logging.getLogger('matplotlib').warning('mkdir -p failed')\n"
         "    warnings.warn('this one is news')\n"
         "    return 0\n"

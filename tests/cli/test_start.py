@@ -18,7 +18,7 @@ from netpurify.data import names
 from netpurify.experiments.figures import FIGURES
 from netpurify.paper.training import Regime
 
-HEAVY = {"torch", "numba", "scipy", "numpy", "matplotlib", "pandas", "joblib", "safetensors"}
+HEAVY = {"torch", "numba", "scipy", "numpy", "matplotlib", "pandas", "loky", "safetensors"}
 LOADED = """
 import json, sys
 from netpurify.cli.app import run

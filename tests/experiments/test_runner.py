@@ -112,23 +112,30 @@ def test_work_that_dask_workers_cannot_load_is_an_error_and_no_endless_wait(dask
 
 
 RAY = """
+from contextlib import closing
+from pathlib import Path
+
 import ray
 from toy_experiments import STEADY
-from toy_work import fussy
+from toy_work import fatal_once, fussy, square
 from netpurify import engine
 from netpurify.experiments import run
 
 ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 assert engine.workers("ray") == 2
 run(STEADY, folder="ray", mode="quick", engine="ray")
+flag = str(Path("flag").absolute())
+assert list(engine.run(fatal_once, [flag], engine="ray")) == [(0, flag)]
+with closing(engine.run(square, range(10_000), engine="ray", jobs=1)) as results:
+    assert [next(results)[0] for _ in range(3)] == [0, 1, 2]
 list(engine.run(fussy, range(5), engine="ray"))
 """
 
 
 @pytest.mark.slow
-def test_ray_gives_the_same_table(tmp_path):
+def test_ray_gives_the_same_table_and_repeats_the_work_of_a_killed_worker(tmp_path):
     pytest.importorskip("ray", reason="the extra netpurify[ray] is not installed")
-    # In a process and a home of its own: Ray changes classes of joblib, and writes a token into the home folder.
+    # In a process and a home of its own: Ray starts servers, and writes a token into the home folder.
     outcome = subprocess.run(
         [sys.executable, "-c", RAY], cwd=tmp_path, env={**WORKER_PATH, "HOME": str(tmp_path)}, capture_output=True
     )

@@ -24,8 +24,7 @@ def main() -> None:
 
         streams.install()
         warnings.showwarning = tell_warning
-        # Where nothing is writable, libraries tell at length how they manage; they do, and so do we.
-        warnings.filterwarnings("ignore", message=".*joblib will operate in serial mode")
+        # Where nothing is writable, matplotlib tells at length how it manages; it does, and so do we.
         logging.getLogger("matplotlib").setLevel(logging.ERROR)
         code = run()
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ from netpurify.cli.policies import refuse_others
 from netpurify.cli.report_options import with_report_options
 from netpurify.cli.screen import note, show_line
 from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
-from netpurify.clusters import check_engine
+from netpurify.engine import check_engine
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import netpurify
 from netpurify.cli import options
 from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
 from netpurify.cli.screen import Bar, complain, note, show_line, show_table
-from netpurify.clusters import check_engine
+from netpurify.engine import check_engine
 from netpurify.errors import DataError, InputError
 from netpurify.report import duration, plural
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from netpurify import lad
-from netpurify.clusters import check_engine
+from netpurify.engine import check_engine
 from netpurify.errors import InputError
 from netpurify.network.adapter.reference import Initial
 from netpurify.network.adapter.span import Span

@@ -1,0 +1,27 @@
+"""The engine ``"inline"``: this process, one piece of work after the other."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from netpurify.engine.pool import Outcome, Pool
+from netpurify.lad.blas import one_thread as one_blas_thread
+from netpurify.threads import one_thread
+
+
+@contextmanager
+def open_pool(engine: str, jobs: int | None) -> Iterator[Pool]:  # noqa: ARG001  # the same for every engine
+    """This process as a pool of one worker."""
+    yield Pool(_submit, workers=1, ahead=1, explain=lambda problem: problem)
+
+
+def _submit(work: Callable[[Any], Any], task: Any) -> Future[Outcome]:
+    """Does the work at once, and gives a future that is done."""
+    future: Future[Outcome] = Future()
+    try:
+        with one_blas_thread(), one_thread():
+            future.set_result(Outcome(work(task)))
+    except Exception as error:
+        future.set_result(Outcome(error=error))
+    return future
