@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +56,20 @@ def plain_user(tmp_path) -> Iterator[Path]:
             yield Path(name)
         finally:
             os.setresuid(0, 0, 0)
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Ends a test that waits for ever, where the test shows that nobody need wait."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError("it is still waiting after 20 s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

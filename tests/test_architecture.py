@@ -114,7 +114,8 @@ def test_public_names():
         "largest_share", "recovery_probability", "solve", "stream", "tolerance", "verify", "worst_case",
     ]  # fmt: skip
     assert checkpoint.__all__ == [
-        "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "save_weights",
+        "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "open_regular", "raw_bytes",
+        "require_plain", "save_weights", "unusual",
     ]  # fmt: skip
     assert paper.__all__ == [
         "DivergenceError", "LayerError", "LayerFit", "PatchCNN", "Purified", "Training", "Trajectory",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from generators import seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -43,10 +44,6 @@ class Proposes:
 
     def alter(self, values, generator):  # noqa: ARG002 a law's signature
         return self.make(values)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def bits(values):

@@ -5,15 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from generators import seeded
 
 from netpurify import InputError, contaminate
 from netpurify.contaminate import TRIGGERS, Blended, NoisyWarp, Patch, Pixels, Sinusoid, Warp, first_pixels
 
 EVERY = [Patch(0.5), Blended(), Sinusoid(), Warp(), Warp().noisy(3)]
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def pictures(count=3, channels=3, height=8, width=10, dtype=torch.float64):

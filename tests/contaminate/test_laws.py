@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 import torch
+from generators import seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -44,10 +45,6 @@ class Elsewhere(torch.Generator):
     """Says that it lives on another device, as a machine without one cannot make such a generator."""
 
     device = torch.device("meta")
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def values_of(dtype, shape=(7, 5)):

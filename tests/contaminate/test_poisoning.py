@@ -4,16 +4,13 @@ import math
 
 import pytest
 import torch
+from generators import seeded
 from torch import nn
 
 from netpurify import InputError
 from netpurify.contaminate import Patch, Pixels, Rates, Warp, first_pixels, measure, poison
 
 MARK, COVER = first_pixels(2, 1.0), Pixels((8,), 1.0)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def dataset(count=40, classes=4):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from netpurify.data.catalogue import Dataset, File
+from netpurify.data.datasets.catalogue import Dataset, File
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_data import Made, put, small_cifar10, small_mnist, tarball
+from platformdirs.macos import MacOS
+from platformdirs.unix import Unix
 
 from netpurify import data
-from netpurify.data import store
-from netpurify.data.catalogue import SPLITS
-from netpurify.data.fetching import fetch_dataset
-from netpurify.data.loading import load_dataset
+from netpurify.data.datasets import cache
+from netpurify.data.datasets.catalogue import SPLITS
+from netpurify.data.datasets.fetching import fetch_dataset
+from netpurify.data.datasets.loading import load_dataset
 from netpurify.errors import DataError, InputError
 
 MADE = {"mnist": small_mnist(), "cifar10": small_cifar10()}
@@ -234,14 +236,14 @@ def test_two_processes_at_once(tmp_path):
 
 
 def test_who_comes_second_waits_and_finds_the_work_done(made, tmp_path, monkeypatch):
-    real = store.sole_writer
+    real = cache.sole_writer
 
     def after_another(folder):
-        monkeypatch.setattr(store, "sole_writer", real)
+        monkeypatch.setattr(cache, "sole_writer", real)
         from_folder(made, tmp_path)
         return real(folder)
 
-    monkeypatch.setattr(store, "sole_writer", after_another)
+    monkeypatch.setattr(cache, "sole_writer", after_another)
     put(tmp_path / "root" / made.dataset.name, {})
     fetch_dataset(made.dataset, tmp_path / "root", put(tmp_path / "empty", {}))
     assert holds(tmp_path / "root", made)
@@ -306,6 +308,26 @@ def test_where_the_cache_is(tmp_path, monkeypatch):
     assert data.cache_folder(tmp_path / "root") == tmp_path / "root"
     assert data.cache_folder() == tmp_path / "variable"
     monkeypatch.setenv("NETPURIFY_DATA", "")
+    monkeypatch.setattr(cache, "PlatformDirs", Unix)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(sys, "platform", "linux")
     assert data.cache_folder() == tmp_path / "cache" / "netpurify"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data.cache_folder() == tmp_path / ".cache" / "netpurify"
+
+
+def test_where_the_cache_is_on_a_mac(tmp_path, monkeypatch):
+    monkeypatch.delenv("NETPURIFY_DATA", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(cache, "PlatformDirs", MacOS)
+    assert data.cache_folder() == tmp_path / "Library" / "Caches" / "netpurify"
+
+
+def test_without_a_home_folder_one_has_to_be_named(monkeypatch):
+    monkeypatch.delenv("NETPURIFY_DATA", raising=False)
+    monkeypatch.setattr(cache, "PlatformDirs", Unix)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user without an entry and without HOME
+    with pytest.raises(DataError, match="set NETPURIFY_DATA, or give a folder"):
+        data.cache_folder()

@@ -10,8 +10,8 @@ import pytest
 from made_data import batch, idx, small_cifar10, strip, tarball
 from PIL import Image
 
-from netpurify.data import npm
-from netpurify.data.formats import parse_idx, parse_labels, parse_records, records_from_strip, unzipped
+from netpurify.data.datasets import npm
+from netpurify.data.datasets.formats import parse_idx, parse_labels, parse_records, records_from_strip, unzipped
 from netpurify.errors import DataError
 
 

@@ -88,8 +88,8 @@ def _check_file(path: Path) -> None:
 def _read(path: Path, size: int) -> Tensor:
     import torch
 
-    from netpurify.checkpoint.mapping import open_regular
-    from netpurify.data.arrays import read_npy
+    from netpurify.checkpoint import open_regular
+    from netpurify.data import read_npy
 
     try:
         with open_regular(path) as stream:

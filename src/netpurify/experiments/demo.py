@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from netpurify import data
 from netpurify.contaminate import Normal, Rates, contaminate, difference, first_pixels, measure, poison
-from netpurify.data.catalogue import Split
+from netpurify.data import Split
 from netpurify.network import Project, Purification, Recover, Seeded, purify
 
 SEED = 0

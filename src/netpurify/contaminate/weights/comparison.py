@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from netpurify.checkpoint.tensors import raw_bytes, require_plain
+from netpurify.checkpoint import raw_bytes, require_plain
 
 
 @dataclass(frozen=True, slots=True)

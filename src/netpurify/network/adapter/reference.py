@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from netpurify import checkpoint
-from netpurify.checkpoint.tensors import raw_bytes, unusual
+from netpurify.checkpoint import raw_bytes, unusual
 from netpurify.errors import InputError
 from netpurify.network.adapter.layers import Layer, as_layer, is_examined, refusal, to_matrix
 

@@ -4,30 +4,36 @@ import hashlib
 import os
 import secrets
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
+from platformdirs import PlatformDirs
 
 from netpurify.atomic import PARTIAL
-from netpurify.data.catalogue import File
+from netpurify.data.datasets.catalogue import File
 from netpurify.errors import DataError
 
 VARIABLE = "NETPURIFY_DATA"
 
 
 def cache_folder(root: str | Path | None = None) -> Path:
-    """Where data sets are kept: ``root``, else the variable NETPURIFY_DATA, else the user's cache on this platform."""
+    """Where data sets are kept: ``root``, else the variable NETPURIFY_DATA, else the user's cache on this platform.
+
+    Raises:
+        DataError: None of them is given, and the user has no home folder.
+    """
     given = root or os.environ.get(VARIABLE)
     if given:
         return Path(given).expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local") / "netpurify"
-    if sys.platform == "darwin":
-        return _home() / "Library" / "Caches" / "netpurify"
-    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "netpurify"
+    try:
+        return PlatformDirs("netpurify", appauthor=False, opinion=False).user_cache_path
+    except RuntimeError as problem:
+        raise DataError(
+            f"data sets must be kept in a cache folder; the user has none ({problem}); set {VARIABLE}, or give a "
+            "folder (--root; in Python root=)"
+        ) from problem
 
 
 def intact(path: Path, file: File) -> bool:
@@ -88,12 +94,3 @@ def scratch(folder: Path) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
-
-
-def _home() -> Path:
-    try:
-        return Path.home()
-    except RuntimeError as problem:
-        raise DataError(
-            f"there is no home folder to keep data in; set {VARIABLE}, or give one (--root; in Python root=)"
-        ) from problem

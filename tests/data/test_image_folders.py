@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from netpurify.data import load_inputs
-from netpurify.data.memory import free_memory
+from netpurify.data.inputs.available_memory import free_memory
 from netpurify.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -164,12 +164,12 @@ def test_images_that_would_fill_the_memory_are_refused_before_one_is_resized(tmp
         raise AssertionError("no image may be read or resized before the memory for all was counted")
 
     put(tmp_path, a_png=encoded(COLOUR), b_png=encoded(COLOUR))
-    monkeypatch.setattr("netpurify.data.folders.free_memory", lambda: 2 * 3 * 9000 * 9000 * 4 - 1)
+    monkeypatch.setattr("netpurify.data.inputs.image_folders.free_memory", lambda: 2 * 3 * 9000 * 9000 * 4 - 1)
     with monkeypatch.context() as patched:
         patched.setattr(Image, "open", forbidden)
         with pytest.raises(DataError, match="2 images of 9000x9000 need 2 GB, more than there is; give limit, or a"):
             load_inputs(tmp_path, size=(9000, 9000), channels=3)
-    monkeypatch.setattr("netpurify.data.folders.free_memory", lambda: 2 * 3 * 4 * 6 * 4 - 1)
+    monkeypatch.setattr("netpurify.data.inputs.image_folders.free_memory", lambda: 2 * 3 * 4 * 6 * 4 - 1)
     with pytest.raises(DataError, match="2 images of 4x6 need 0 GB"):
         load_inputs(tmp_path)
     assert load_inputs(tmp_path, limit=1).shape == (1, 3, 4, 6)

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from netpurify.checkpoint import load_content
-from netpurify.checkpoint.mapping import open_regular
-from netpurify.data.arrays import NPY, chosen, floats, is_npz, read_npy, read_npz
-from netpurify.data.folders import MOST_PIXELS, SUFFIXES, read_images
+from netpurify.checkpoint import load_content, open_regular
+from netpurify.data.inputs.image_folders import MOST_PIXELS, SUFFIXES, read_images
+from netpurify.data.inputs.numpy_files import NPY, chosen, floats, is_npz, read_npy, read_npz
 from netpurify.errors import CheckpointError, DataError, InputError
 
 _ZIP = b"PK\x03\x04"

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from netpurify.data import store
-from netpurify.data.catalogue import SAMPLE, SPLITS, Dataset, Split, dataset_named, names
-from netpurify.data.formats import parse_idx, parse_records
+from netpurify.data.datasets import cache
+from netpurify.data.datasets.catalogue import SAMPLE, SPLITS, Dataset, Split, dataset_named, names
+from netpurify.data.datasets.formats import parse_idx, parse_records
 from netpurify.data.images import Images
 from netpurify.errors import DataError, InputError
 
@@ -17,7 +17,7 @@ from netpurify.errors import DataError, InputError
 def load(name: str, *, split: Split = "train", root: str | Path | None = None) -> Images:
     """One split of a data set, in the order of its files.
 
-    Every byte is checked against the pinned digest before it is used: .3 s for the 50,000 images of CIFAR-10.
+    Every byte is checked against the pinned digest before it is used: 0.3 s for the 50,000 images of CIFAR-10.
 
     Args:
         name: ``"mnist-sample"`` (bundled: 500 training and 200 test images of each digit), ``"mnist"`` or
@@ -36,7 +36,7 @@ def load(name: str, *, split: Split = "train", root: str | Path | None = None) -
     if name not in names():
         known = ", ".join(f'"{known}"' for known in names())
         raise InputError(f"the data set must be one of {known}; got {name!r}")
-    return load_dataset(dataset_named(name), split, store.cache_folder(root))
+    return load_dataset(dataset_named(name), split, cache.cache_folder(root))
 
 
 def load_dataset(dataset: Dataset, split: Split, root: Path) -> Images:
@@ -44,7 +44,7 @@ def load_dataset(dataset: Dataset, split: Split, root: Path) -> Images:
     folder = root / dataset.name
     remedy = f"run `netpurify data fetch {dataset.name}`, which replaces what is damaged"
     contents = [
-        (store.require(_read(dataset, folder / file.name), file, what=str(folder), remedy=remedy), file.name)
+        (cache.require(_read(dataset, folder / file.name), file, what=str(folder), remedy=remedy), file.name)
         for file in dataset.files
         if file.split == split
     ]
@@ -63,7 +63,7 @@ def _read(dataset: Dataset, path: Path) -> bytes:
         raise DataError(
             f"{dataset.name} has not been fetched: {path} is not there; "
             f"run `netpurify data fetch {dataset.name}` (in Python netpurify.data.fetch({dataset.name!r})), or set "
-            f"{store.VARIABLE} to the folder where you keep your data (in Python also root=)"
+            f"{cache.VARIABLE} to the folder where you keep your data (in Python also root=)"
         ) from problem
     except OSError as problem:
         raise DataError(f"{path} cannot be read ({problem}); name a folder that you may read") from problem

@@ -6,11 +6,11 @@ import json
 import math
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netpurify.data.pillow import require_pillow
 from netpurify.errors import DataError
 
 SIDE = 32
@@ -132,25 +132,6 @@ def unzipped(content: bytes, limit: int, what: str) -> bytes:
             return stream.read(limit + 1)
     except (OSError, EOFError, zlib.error) as problem:
         raise DataError(f"{what}: the gzip file is damaged ({problem}); give an intact copy") from problem
-
-
-def require_pillow(why: str, otherwise: str) -> Any:
-    """Pillow's ``Image`` module.
-
-    Args:
-        why: What it is needed for, in errors.
-        otherwise: What to do without it.
-
-    Raises:
-        DataError: Pillow is not installed.
-    """
-    try:
-        from PIL import Image
-    except ImportError as problem:
-        raise DataError(
-            f"{why}, and Pillow is not installed; run `pip install 'netpurify[data]'`, or {otherwise}"
-        ) from problem
-    return Image
 
 
 def _require_shape(size: tuple[int, int], mode: str, expected: tuple[int, int], what: str) -> None:

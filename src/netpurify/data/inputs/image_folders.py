@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from netpurify.checkpoint.mapping import open_regular
-from netpurify.data.formats import require_pillow
-from netpurify.data.memory import free_memory
+from netpurify.checkpoint import open_regular
+from netpurify.data.inputs.available_memory import free_memory
+from netpurify.data.pillow import require_pillow
 from netpurify.errors import DataError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")

@@ -189,7 +189,7 @@ def test_code_is_refused_and_does_not_run(tmp_path, form):
 def test_an_archive_that_unpacks_to_an_unlikely_size_is_refused_and_small_ones_are_not(tmp_path, monkeypatch):
     zeros = npz(packed=True, x=np.zeros((100, 10_000)))
     assert load(tmp_path, zeros).shape == (100, 10_000)
-    monkeypatch.setattr("netpurify.data.arrays._ALWAYS_FINE", 1 << 20)
+    monkeypatch.setattr("netpurify.data.inputs.numpy_files._ALWAYS_FINE", 1 << 20)
     with pytest.raises(DataError, match=r"x unpacks from \d{4} bytes to 8000128; at most 200 times"):
         load(tmp_path, zeros)
 

