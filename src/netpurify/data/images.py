@@ -10,7 +10,7 @@ from torch import Tensor
 from netpurify.errors import InputError
 
 _LUMA = (299, 587, 114)
-"""ITU-R BT0.601 weights of red, green and blue, in thousandths."""
+"""ITU-R BT.601 weights of red, green and blue, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +136,7 @@ def draw(images: Images, counts: Sequence[int], *, generator: torch.Generator) -
 
 
 def grey(images: Images, *, dtype: torch.dtype = torch.float64) -> Images:
-    """Colour images in grey: 0.299 red + 0.587 green + 0.114 blue (ITU-R BT0.601), as floats in [0, 1].
+    """Colour images in grey: 0.299 red + 0.587 green + 0.114 blue (ITU-R BT.601), as floats in [0, 1].
 
     Raises:
         InputError: The images are not uint8 in colour, or ``dtype`` is not a float.
