@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 from netpurify.errors import CheckpointError
 
 MOST_ENTRIES = 1 << 18
-"""Entries of an archive; each tensor has one, and the largest networks have some ten thousand tensors."""
+"""Entries of an archive; each tensor has one, and the largest networks have tens of thousands of tensors."""
 _END = struct.Struct("<4s4H2LH")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
@@ -27,7 +27,7 @@ _ENCRYPTED, _SIZES_FOLLOW = 1 << 0, 1 << 3
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """One entry, as the directory has it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Entry:
     header: int
 
 
-def read_directory(content: mmap.mmap) -> list[Entry]:
+def read_directory(content: mmap.mmap) -> list[ArchiveEntry]:
     """The entries in the order of the directory, which must lie at the end of the file and nowhere else.
 
     Raises:
@@ -63,11 +63,11 @@ def read_directory(content: mmap.mmap) -> list[Entry]:
     return entries
 
 
-def check_entries(path: Path, entries: list[Entry], size: int) -> None:
+def check_entries(path: Path, entries: list[ArchiveEntry], size: int) -> None:
     """Entries are stored as they are, fit into a file of ``size`` bytes, and have names that nobody confuses.
 
     Raises:
-        CheckpointError: It is not so.
+        CheckpointError: One of these does not hold.
     """
     packed = next((entry.name for entry in entries if entry.packed), None)
     total = sum(entry.size for entry in entries)
@@ -89,11 +89,11 @@ def check_entries(path: Path, entries: list[Entry], size: int) -> None:
         )
 
 
-def check_names(path: Path, entries: Iterable[Entry], folder: str) -> None:
+def check_names(path: Path, entries: Iterable[ArchiveEntry], folder: str) -> None:
     """All entries lie below the one folder, under plain names.
 
     Raises:
-        CheckpointError: It is not so.
+        CheckpointError: One of these does not hold.
     """
     for entry in entries:
         parts = entry.name.split("/")
@@ -104,20 +104,20 @@ def check_names(path: Path, entries: Iterable[Entry], folder: str) -> None:
             )
 
 
-def places(content: mmap.mmap, entries: list[Entry]) -> dict[str, int]:
+def content_starts(content: mmap.mmap, entries: list[ArchiveEntry]) -> dict[str, int]:
     """Where the content of each entry begins, by name.
 
     Raises:
         BadZipFile: An entry's own header contradicts the directory, or two entries overlap.
     """
-    found = {}
+    starts = {}
     free = 0
     limit = _directory(content)[0]
     for entry in sorted(entries, key=lambda entry: entry.header):
         start = _content(content, entry, free, limit)
-        found[entry.name] = start
+        starts[entry.name] = start
         free = start + entry.size
-    return found
+    return starts
 
 
 def _directory(content: mmap.mmap) -> tuple[int, int, int]:
@@ -143,7 +143,7 @@ def _directory(content: mmap.mmap) -> tuple[int, int, int]:
     return start, end, count
 
 
-def _entry(content: mmap.mmap, at: int, end: int) -> tuple[Entry, int]:
+def _entry(content: mmap.mmap, at: int, end: int) -> tuple[ArchiveEntry, int]:
     fields = _unpacked(_RECORD, content, at)
     mark, _, _, flags, method, _, _, check, packed, size, *lengths, disk, _, _, header = fields
     name_at = at + _RECORD.size
@@ -156,7 +156,7 @@ def _entry(content: mmap.mmap, at: int, end: int) -> tuple[Entry, int]:
     if not method and packed != size:
         raise BadZipFile("an entry has two sizes")
     name = content[name_at:extra_at].decode()
-    return Entry(name=name, size=size, check=check, packed=bool(method), header=header), after
+    return ArchiveEntry(name=name, size=size, check=check, packed=bool(method), header=header), after
 
 
 def _long_numbers(extra: bytes) -> list[int]:
@@ -174,7 +174,7 @@ def _long_numbers(extra: bytes) -> list[int]:
     return numbers
 
 
-def _content(content: mmap.mmap, entry: Entry, free: int, limit: int) -> int:
+def _content(content: mmap.mmap, entry: ArchiveEntry, free: int, limit: int) -> int:
     """Where the content of an entry begins; its header lies at ``free`` or later, its end at ``limit`` or before."""
     if entry.header < free:
         raise BadZipFile("two of its entries overlap")
@@ -182,7 +182,7 @@ def _content(content: mmap.mmap, entry: Entry, free: int, limit: int) -> int:
     start = entry.header + _LOCAL.size + length + extra
     if mark != b"PK\3\4" or start + entry.size > limit:
         raise BadZipFile("an entry is not where the directory says")
-    # As torch writes it, the check sum and the sizes follow the content, and are nought here.
+    # As torch writes it, the check sum and the sizes follow the content, and are 0 here.
     known = (
         (0, 0, 0) if flags & _SIZES_FOLLOW and not (check or packed or size) else (entry.check, entry.size, entry.size)
     )

@@ -1,14 +1,13 @@
-"""What a pickle of ``torch.save`` says: plain values, and tensors that have no memory yet.
+"""Reads a pickle of ``torch.save`` into plain values, and tensors that have no memory yet.
 
 The names that ``torch.save`` writes for weights are known here and answered with values of our own; any other name is
-refused: a function that the file wants Python to call, or a value that is not read. Every tensor's shape and stride is
-held against its storage. A tensor stands in its place from the start, empty, and is given its memory once the whole
-file was examined.
+refused: a function that the file wants Python to call, or a value that is not supported. Every tensor's shape and
+stride is checked against the size of its storage. The tensors in the result are empty at first, and are given their
+memory once the whole file has been examined.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pickle import UnpicklingError
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from netpurify.checkpoint.announced import BITS, Inspection, SavedTensor, Storage
 from netpurify.checkpoint.mapping import is_addressable
 from netpurify.checkpoint.pickles import MOST_STEPS, Call, Machine, UnsupportedError, set_item
 
@@ -37,84 +37,18 @@ _UNREAD = {
     ("builtins", "complex"): "a complex number", ("builtins", "range"): "a range", ("builtins", "slice"): "a slice",
     ("torch._tensor", "_rebuild_from_type_v2"): "a tensor of another class, such as torch.nn.Buffer",
 }  # fmt: skip
-"""What a sound file may hold and is not read, by the function that would make it."""
-_BITS = {"conj": torch._C._set_conj, "neg": torch._C._set_neg}
-"""What torch notes beside a tensor whose numbers are to be conjugated or negated when they are read."""
+"""Values that an intact file may hold and that are not supported, by the function that would make them."""
 _NEGATED = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128)
 _MOST_TENSORS = 1 << 18
 _CONTAINERS = 8
 """Tuples and dictionaries of a tensor: its storage, shape, stride, hooks and arguments, and of its place in a list."""
 _MOST_DIMENSIONS = 64
-_LONGEST_NAME = 200
 _PAIR = 16
 """Bytes that a pair of a dictionary counts for."""
-_DEEPEST = 32
-"""Levels below which nobody keeps tensors; a forged file may nest a million."""
 
 
 class ForeignCodeError(Exception):
     """The file names a function that weights have no use for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """A stretch of memory that the file announces: ``count`` items of ``dtype``."""
-
-    key: str
-    dtype: torch.dtype
-    count: int
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return self.count * self.dtype.itemsize
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Claim:
-    """A tensor that the file announces.
-
-    Attributes:
-        tensor: The one that stands in the content, still empty.
-        storage: Where its numbers are.
-        place: Offset, shape and stride within the storage.
-        bits: Which bits to set on it.
-        problem: What is wrong with it, if anything.
-    """
-
-    tensor: Tensor
-    storage: Storage | None = None
-    place: tuple[int, tuple[int, ...], tuple[int, ...]] = (0, (), ())
-    bits: tuple[str, ...] = ()
-    problem: str | None = None
-
-    def fill(self, memory: torch.UntypedStorage) -> None:
-        """Gives the tensor its numbers."""
-        self.tensor.set_(memory, *self.place)  # type: ignore[reportArgumentType]  # torch takes it, its stub does not
-        for bit in self.bits:
-            _BITS[bit](self.tensor, True)
-
-
-@dataclass(slots=True)
-class Inspection:
-    """What a pickle holds.
-
-    Attributes:
-        content: Dictionaries, lists and tuples, texts and numbers, and empty tensors.
-        end: Where the pickle ends.
-        storages: By key.
-        claims: Every tensor, also those beside the weights.
-    """
-
-    content: Any = None
-    end: int = 0
-    storages: dict[str, Storage] = field(default_factory=dict)
-    claims: list[Claim] = field(default_factory=list)
-
-    def problem(self) -> str | None:
-        """What is wrong with the first tensor that something is wrong with, by its name."""
-        bad = next((claim for claim in self.claims if claim.problem), None)
-        return None if bad is None else f"{_name(self.content, bad.tensor) or 'a tensor'} {bad.problem}"
 
 
 def inspect(content: memoryview, at: int = 0) -> Inspection:
@@ -122,21 +56,21 @@ def inspect(content: memoryview, at: int = 0) -> Inspection:
 
     Raises:
         ForeignCodeError: It names a function that weights have no use for.
-        UnsupportedError: It holds what is not read, though a sound file may hold it.
+        UnsupportedError: It holds a value that is not supported, though an intact file may hold it.
         Exception: Whatever a damaged pickle may lead to.
     """
-    found = Inspection()
-    machine = Machine(content, _Vocabulary(found), at)
-    found.content = machine.run()
-    found.end = machine.at
-    return found
+    inspection = Inspection()
+    machine = Machine(content, _Vocabulary(inspection), at)
+    inspection.content = machine.run()
+    inspection.end = machine.at
+    return inspection
 
 
 class _Vocabulary:
-    """What the names of torch.save stand for."""
+    """The values and functions that the names written by torch.save stand for."""
 
-    def __init__(self, found: Inspection) -> None:
-        self.found = found
+    def __init__(self, inspection: Inspection) -> None:
+        self.inspection = inspection
         self.copied = 0
 
     def named(self, module: str, name: str) -> Any:
@@ -178,9 +112,9 @@ class _Vocabulary:
         if not _are_counts(count):
             raise UnpicklingError("a storage has no proper size")
         storage = Storage(name, dtype, count)
-        if self.found.storages.setdefault(name, storage) != storage:
+        if self.inspection.storages.setdefault(name, storage) != storage:
             raise UnpicklingError(f"the storage {name[:40]!r} is announced twice, in two ways")
-        return self.found.storages[name]
+        return self.inspection.storages[name]
 
     def _record(self, *arguments: Any) -> dict[Any, Any]:
         """An ordered dictionary or a counter, new or of a dictionary or of pairs, as older Pythons write it."""
@@ -200,7 +134,7 @@ class _Vocabulary:
         return text.encode("latin1")
 
     def _spend(self, count: int) -> None:
-        """Keeps a file from having the same thing copied over and over."""
+        """Counts copied bytes, so that a forged file cannot have the same value copied over and over."""
         self.copied += count
         if self.copied > MOST_STEPS:
             raise UnpicklingError(f"it has more than {MOST_STEPS} bytes copied")
@@ -210,17 +144,19 @@ class _Vocabulary:
 
     def _tensor_v2(self, storage: Storage, offset: int, size: tuple, stride: tuple, *rest: Any) -> Tensor:
         dtype = storage.dtype if isinstance(storage, Storage) else None
-        return self._claim(storage, dtype, offset, size, stride, rest[2:])
+        return self._announce(storage, dtype, offset, size, stride, rest[2:])
 
     def _tensor_v3(self, storage: Storage, offset: int, size: tuple, stride: tuple, *rest: Any) -> Tensor:
-        return self._claim(storage, rest[2], offset, size, stride, rest[3:])
+        return self._announce(storage, rest[2], offset, size, stride, rest[3:])
 
-    def _claim(self, storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, notes: tuple[Any, ...]) -> Tensor:
+    def _announce(
+        self, storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, notes: tuple[Any, ...]
+    ) -> Tensor:
         bits = notes[0] if notes and notes[0] is not None else {}
         if not (isinstance(storage, Storage) and isinstance(dtype, torch.dtype) and _are_counts(offset, *size, *stride)
                 and len(size) == len(stride) <= _MOST_DIMENSIONS and is_addressable(size, dtype)):  # fmt: skip
             raise UnpicklingError("a tensor has no proper storage, offset, shape or stride")
-        if len(notes) > 1 or type(bits) is not dict or not all(bit in _BITS and on is True for bit, on in bits.items()):
+        if len(notes) > 1 or type(bits) is not dict or not all(bit in BITS and on is True for bit, on in bits.items()):
             raise UnpicklingError("a tensor has notes that torch.save does not write")
         if str(dtype).startswith("torch.q"):
             return self._unusual("quantised")
@@ -241,17 +177,17 @@ class _Vocabulary:
             "clone it before saving)"
         )  # fmt: skip
         place = (offset, tuple(size), tuple(stride))
-        return self._keep(Claim(torch.empty(0, dtype=dtype), storage, place, tuple(bits), problem))
+        return self._keep(SavedTensor(torch.empty(0, dtype=dtype), storage, place, tuple(bits), problem))
 
     def _unusual(self, kind: str, *_: Any) -> Tensor:
         problem = f"must be a dense tensor with values; it is {kind}; make it dense and save again"
-        return self._keep(Claim(torch.empty(0), problem=problem))
+        return self._keep(SavedTensor(torch.empty(0), problem=problem))
 
-    def _keep(self, claim: Claim) -> Tensor:
-        if len(self.found.claims) >= _MOST_TENSORS:
+    def _keep(self, saved: SavedTensor) -> Tensor:
+        if len(self.inspection.tensors) >= _MOST_TENSORS:
             raise UnsupportedError(f"more than {_MOST_TENSORS} tensors")
-        self.found.claims.append(claim)
-        return claim.tensor
+        self.inspection.tensors.append(saved)
+        return saved.tensor
 
 
 def _parameter(data: Any, *_: Any) -> Tensor:
@@ -274,28 +210,3 @@ def _device(kind: Any, number: Any = None) -> torch.device:
 
 def _are_counts(*values: Any) -> bool:
     return all(type(value) is int and 0 <= value < 1 << 63 for value in values)
-
-
-def _name(content: Any, tensor: Tensor) -> str | None:
-    """Where in the content a tensor is, such as ``optimizer.0.step``; a file may well hold itself."""
-    waiting: list[tuple[Any, tuple[str, ...]]] = [(content, ())]
-    seen: set[int] = set()
-    while waiting:
-        value, path = waiting.pop()
-        if value is tensor:
-            return ".".join(path)[:_LONGEST_NAME]
-        if id(value) not in seen and len(path) < _DEEPEST:
-            seen.add(id(value))
-            waiting += [(part, (*path, str(key))) for key, part in _parts(value) if part is tensor or _holds(part)]
-    return None
-
-
-def _holds(value: Any) -> bool:
-    return isinstance(value, dict | list | tuple)
-
-
-def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, dict):
-        yield from value.items()
-    elif isinstance(value, list | tuple):
-        yield from enumerate(value)

@@ -17,12 +17,12 @@ import torch
 
 
 def open_regular(path: str | Path) -> BinaryIO:
-    """Opens a regular file for reading; a pipe or a device, which could keep us waiting for ever, is refused.
+    """Opens a regular file for reading; pipes and devices, which could block for ever, are refused.
 
     Raises:
         OSError: It is not there, may not be read, or is a folder, a pipe, a socket or a device.
     """
-    # Without O_NONBLOCK, opening a pipe waits for a writer. To look before opening would leave time for an exchange.
+    # Without O_NONBLOCK, opening a pipe waits for a writer. A check before opening could be outrun by an exchange.
     flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
     handle = os.open(path, os.O_RDONLY | sum(flags))
     try:
@@ -34,7 +34,7 @@ def open_regular(path: str | Path) -> BinaryIO:
 
 
 def map_regular(path: str | Path) -> mmap.mmap | bytes:
-    """The content of a regular file as memory that is ours to change: nothing is copied before, the file never changes.
+    """The content of a regular file as private memory: pages are copied when they are changed, the file never is.
 
     An empty file, which cannot be mapped, gives no bytes.
 

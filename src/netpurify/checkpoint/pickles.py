@@ -1,4 +1,4 @@
-"""Pickles as ``torch.save`` writes them, read by a machine of our own: nothing is imported, nothing called by a file.
+"""Pickles as ``torch.save`` writes them, read by a machine of our own: a file can neither import nor call anything.
 
 A pickle is a program for a machine with a stack. This machine knows the steps that ``torch.save`` writes for weights
 and no others, takes a bounded number of them, and leaves it to a ``Vocabulary`` what the names in a file stand for.
@@ -20,18 +20,18 @@ _DEEPEST = 1000
 _LONGEST_NAME = 1024
 _PROTOCOLS = range(2, 6)
 _LARGEST_KEY = 1 << 63
-"""Larger whole numbers can be chosen such that a dictionary needs a time that grows with their number's square."""
+"""Larger whole numbers can be chosen so that their hashes collide, and a dictionary takes quadratic time."""
 
 
 _UNREAD = {
     pickle.EMPTY_SET[0]: "set", pickle.FROZENSET[0]: "frozenset", pickle.BYTEARRAY8[0]: "bytearray",
     pickle.BINBYTES[0]: "bytes", pickle.SHORT_BINBYTES[0]: "bytes", pickle.BINBYTES8[0]: "bytes",
 }  # fmt: skip
-"""Steps of protocols 3 to 5 that make what a file may well hold beside its weights, and that is not read."""
+"""Steps of protocols 3 to 5 whose values an intact file may hold beside its weights, and that are not supported."""
 
 
 class UnsupportedError(UnpicklingError):
-    """The pickle holds what is not read, though a sound file may hold it."""
+    """The pickle holds a value that is not supported, though an intact file may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Machine:
         """The value that the pickle stands for.
 
         Raises:
-            UnsupportedError: It is too long, or holds what is not read.
+            UnsupportedError: It is too long, or holds a value that is not supported.
             UnpicklingError: It is damaged, or takes a step that torch.save does not.
             Exception: Whatever the vocabulary raises; IndexError or KeyError for a stack or memo that lacks a value.
         """

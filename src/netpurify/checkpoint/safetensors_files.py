@@ -1,7 +1,8 @@
 """The safetensors format: eight bytes of length, a JSON header, then the tensors without gap or overlap.
 
-Both ways are gone here. What was checked is then also what is read, from one mapping of the file; and the safetensors
-library writes metadata in an order that changes from call to call, and copies the whole state first.
+Both reading and writing are our own: reading, so that the bytes that were checked are the bytes that are used, from one
+mapping of the file; writing, because the safetensors library writes metadata in an order that changes from call to
+call, and copies the whole state first.
 """
 
 import json
@@ -36,7 +37,7 @@ _WORDS = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HeaderEntry:
     """A tensor as the header has it: ``start`` is its first byte, counted from the end of the header."""
 
     dtype: torch.dtype
@@ -55,7 +56,7 @@ class Header:
         end: Where the header ends.
     """
 
-    entries: dict[str, Entry]
+    entries: dict[str, HeaderEntry]
     metadata: dict[str, str]
     end: int
 
@@ -78,7 +79,8 @@ def read_header(path: Path, content: mmap.mmap) -> Header:
     """The header of a file, after every size and offset in it was checked against the file's size.
 
     Raises:
-        CheckpointError: A size or an offset lies, two tensors overlap or share a name, or the header is damaged.
+        CheckpointError: A size or an offset does not fit the file, two tensors overlap or share a name, or the
+            header is damaged.
     """
     size = len(content)
     length = int.from_bytes(content[:8], "little")
@@ -94,17 +96,17 @@ def read_header(path: Path, content: mmap.mmap) -> Header:
             f"{_MOST_BRACKETS}; the file is forged, get it again"
         )
     try:
-        found = json.loads(text.decode(), object_pairs_hook=_without_twins)
+        header = json.loads(text.decode(), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as problem:
         raise CheckpointError(f"{path}: the safetensors header is damaged ({problem}); get the file again") from problem
-    if not isinstance(found, dict) or content[8:9] != b"{":
+    if not isinstance(header, dict) or content[8:9] != b"{":
         raise CheckpointError(
-            f"{path}: the safetensors header must be an object; got {type(found).__name__} after {content[8:9]!r}"
+            f"{path}: the safetensors header must be an object; got {type(header).__name__} after {content[8:9]!r}"
         )
-    metadata = found.pop(METADATA, {})
+    metadata = header.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError(f"{path}: {METADATA} must map text to text; it does not; save the file again")
-    entries = {name: _entry(path, name, entry) for name, entry in found.items()}
+    entries = {name: _entry(path, name, entry) for name, entry in header.items()}
     _check_layout(path, entries, size - 8 - length)
     return Header(entries, metadata, 8 + length)
 
@@ -144,17 +146,17 @@ def _word(name: str, tensor: Tensor) -> str:
     return _WORDS[tensor.dtype]
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # The format is UTF-8, which has no halves of letters; JSON could write them.
     "".join(text for pair in pairs for text in pair if isinstance(text, str)).encode()
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        [(twin, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the name {twin!r} is there twice")
-    return found
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        [(name, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the name {name!r} is there twice")
+    return unique
 
 
-def _check_layout(path: Path, entries: dict[str, Entry], room: int) -> None:
+def _check_layout(path: Path, entries: dict[str, HeaderEntry], room: int) -> None:
     """Every tensor as long as its shape and dtype say, one after the other, up to the end of the file."""
     spans = sorted((entry.start, entry.stop, name) for name, entry in entries.items())
     end = 0
@@ -173,9 +175,9 @@ def _check_layout(path: Path, entries: dict[str, Entry], room: int) -> None:
         )
 
 
-def _entry(path: Path, name: str, written: Any) -> Entry:
-    found = written if isinstance(written, dict) else {}
-    dtype, shape, offsets = (found.get(key) for key in ("dtype", "shape", "data_offsets"))
+def _entry(path: Path, name: str, written: Any) -> HeaderEntry:
+    fields = written if isinstance(written, dict) else {}
+    dtype, shape, offsets = (fields.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not (_is_counts(shape) and _is_counts(offsets) and len(offsets) == 2 and isinstance(dtype, str)):
         raise CheckpointError(f"{path}: {name} must have a dtype, a shape and two offsets; it has not; get it again")
     if dtype not in DTYPES:
@@ -190,17 +192,17 @@ def _entry(path: Path, name: str, written: Any) -> Entry:
             f"{path}: {name} is {dtype} of shape {shape}, {expected} bytes; its offsets give it {stop - start}; "
             "the file is damaged or forged, get it again"
         )
-    return Entry(DTYPES[dtype], shape, start, stop)
+    return HeaderEntry(DTYPES[dtype], shape, start, stop)
 
 
-def _tensor(content: mmap.mmap, origin: int, entry: Entry) -> Tensor:
-    place, size = origin + entry.start, entry.stop - entry.start
-    memory = storage_at(content, place, size, dtype=entry.dtype, alignment=min(entry.dtype.itemsize, 8), order="little")
+def _tensor(content: mmap.mmap, origin: int, entry: HeaderEntry) -> Tensor:
+    start, size = origin + entry.start, entry.stop - entry.start
+    memory = storage_at(content, start, size, dtype=entry.dtype, alignment=min(entry.dtype.itemsize, 8), order="little")
     return torch.empty(0, dtype=entry.dtype).set_(memory).reshape(entry.shape)  # type: ignore[reportArgumentType]
 
 
 def _is_counts(values: Any) -> TypeGuard[list[int]]:
-    # Bounded, so that nobody makes us multiply a million numbers of a thousand digits.
+    # Bounded: a forged header must not make us multiply a million numbers of a thousand digits.
     return (
         isinstance(values, list)
         and len(values) <= _MOST_DIMENSIONS

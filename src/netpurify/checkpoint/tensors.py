@@ -49,14 +49,14 @@ def digest_tensor(tensor: Tensor) -> str:
 
 
 def raw_bytes(tensor: Tensor) -> NDArray[np.uint8]:
-    """The values of a dense tensor, row by row, as bytes; a view of them where they lie like that in memory."""
+    """The values of a dense tensor, row by row, as bytes; a view if they lie in that order in memory, else a copy."""
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    # Not reshape: the one number of a tensor of size 1 may come with any stride, which is contiguous all the same.
+    # Not reshape: a tensor with a single entry may have any stride and is contiguous all the same.
     return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8).numpy()
 
 
 def unusual(tensor: Tensor) -> str | None:
-    """The word for a tensor that is not simply an array of values; ``None`` for one that is."""
+    """The kind of a tensor that is not a dense array of values (``"sparse"``, ``"meta"``...), or else ``None``."""
     if tensor.is_nested:
         return "nested"
     if tensor.layout != torch.strided:

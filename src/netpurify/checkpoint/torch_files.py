@@ -1,4 +1,4 @@
-"""Files of ``torch.save``: examined as a whole, then built from what was found; torch's own reader never sees them."""
+"""Files of ``torch.save``: examined as a whole, then turned into tensors, without torch's own reader."""
 
 import mmap
 import pickle
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from netpurify.checkpoint import archive
-from netpurify.checkpoint.inspection import ForeignCodeError, Inspection, Storage, inspect
+from netpurify.checkpoint.announced import Inspection, Storage
+from netpurify.checkpoint.inspection import ForeignCodeError, inspect
 from netpurify.checkpoint.mapping import storage_at
 from netpurify.checkpoint.pickles import UnsupportedError
 from netpurify.errors import CheckpointError
@@ -38,7 +39,7 @@ def read(path: Path, content: mmap.mmap) -> Any:
             itself that is not so.
     """
     try:
-        inspection, places, order = (_read_zip if content[: len(ZIP)] == ZIP else _read_legacy)(path, content)
+        inspection, starts, order = (_read_zip if content[: len(ZIP)] == ZIP else _read_legacy)(path, content)
     except CheckpointError:
         raise
     except ForeignCodeError as problem:
@@ -58,12 +59,12 @@ def read(path: Path, content: mmap.mmap) -> Any:
         raise CheckpointError(f"{path}: {problem}")
     _check_order(path, inspection, order)
     memory = {
-        key: storage_at(content, places[key], one.size, dtype=one.dtype, alignment=_ALIGNMENT, order=order)
-        for key, one in inspection.storages.items()
+        key: storage_at(content, starts[key], storage.size, dtype=storage.dtype, alignment=_ALIGNMENT, order=order)
+        for key, storage in inspection.storages.items()
     }
-    for claim in inspection.claims:
-        assert claim.storage is not None  # else it had a problem
-        claim.fill(memory[claim.storage.key])
+    for saved in inspection.tensors:
+        assert saved.storage is not None  # else it had a problem
+        saved.fill(memory[saved.storage.key])
     return inspection.content
 
 
@@ -83,7 +84,7 @@ def _read_zip(path: Path, content: mmap.mmap) -> tuple[Inspection, dict[str, int
             f"{next(iter(by_name))!r}); give a .safetensors file or one of torch.save"
         )
     archive.check_names(path, entries, folder)
-    starts = archive.places(content, entries)
+    starts = archive.content_starts(content, entries)
     whole = memoryview(content)
     inspection = inspect(_checked(whole, by_name[f"{folder}/data.pkl"], starts))
     order = by_name.get(f"{folder}/byteorder")
@@ -100,12 +101,12 @@ def _read_zip(path: Path, content: mmap.mmap) -> tuple[Inspection, dict[str, int
     return inspection, {key: starts[f"{folder}/data/{key}"] for key in inspection.storages}, _ORDERS[word]
 
 
-def _checked(whole: memoryview, entry: archive.Entry, starts: dict[str, int]) -> memoryview:
+def _checked(whole: memoryview, entry: archive.ArchiveEntry, starts: dict[str, int]) -> memoryview:
     start = starts[entry.name]
-    part = whole[start : start + entry.size]
-    if zlib.crc32(part) != entry.check:
+    content = whole[start : start + entry.size]
+    if zlib.crc32(content) != entry.check:
         raise zipfile.BadZipFile(f"the check sum of {entry.name!r} is wrong")
-    return part
+    return content
 
 
 def _read_legacy(path: Path, content: mmap.mmap) -> tuple[Inspection, dict[str, int], str]:
@@ -120,11 +121,11 @@ def _read_legacy(path: Path, content: mmap.mmap) -> tuple[Inspection, dict[str, 
         raise pickle.UnpicklingError("it is of a version that is not known")
     if type(keys) is not list or set(map(type, keys)) - {str} or sorted(keys) != sorted(inspection.storages):
         raise pickle.UnpicklingError("its list of storages is not that of its tensors")
-    places = {}
+    starts = {}
     for key in keys:
-        places[key] = at + 8
+        starts[key] = at + 8
         at = _after(path, inspection.storages[key], content, at)
-    return inspection, places, "little"
+    return inspection, starts, "little"
 
 
 def _after(path: Path, storage: Storage, content: mmap.mmap, at: int) -> int:
@@ -140,8 +141,8 @@ def _after(path: Path, storage: Storage, content: mmap.mmap, at: int) -> int:
 
 
 def _check_order(path: Path, inspection: Inspection, order: str) -> None:
-    """A storage without a dtype does not say which of its bytes belong together."""
-    odd = any(claim.storage and claim.tensor.dtype != claim.storage.dtype for claim in inspection.claims)
+    """Bytes are swapped by the dtype of the storage; tensors of another dtype would come out wrong."""
+    odd = any(saved.storage and saved.tensor.dtype != saved.storage.dtype for saved in inspection.tensors)
     if odd and order != sys.byteorder:
         raise CheckpointError(
             f"{path}: tensors of this file must have bytes in {sys.byteorder}-endian order; they are in {order}-endian "

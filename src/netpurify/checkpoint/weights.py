@@ -17,13 +17,13 @@ NESTS = ("state_dict", "model_state_dict", "model")
 PREFIXES = ("module.", "_orig_mod.")
 """What ``DataParallel`` and ``torch.compile`` put before every name."""
 _DEEPEST = 8
-"""Nests within nests; a file may well hold itself."""
+"""Levels of such dictionaries within each other; a dictionary may contain itself."""
 
 
 def load_weights(path: str | Path) -> dict[str, Tensor]:
     """Weights from a ``.safetensors`` file or a file of ``torch.save``; no code in it is run.
 
-    The kind is told by the content, whatever the suffix. In a training checkpoint the weights are found under
+    The content decides which kind it is, whatever the suffix. In a training checkpoint the weights are found under
     ``state_dict``, ``model_state_dict`` or ``model``, and all else in it is left alone. The prefixes ``module.`` and
     ``_orig_mod.``, if all names share them, are taken off.
 
@@ -35,14 +35,14 @@ def load_weights(path: str | Path) -> dict[str, Tensor]:
         Name -> dense tensor on the CPU, without gradients. Tensors that were tied in a file of torch still are.
 
     Raises:
-        CheckpointError: There is no such file, it would run code, it is damaged or lies about its sizes, or it holds
-            something else than weights.
+        CheckpointError: There is no such file, it would run code, it is damaged, its sizes do not fit the file, or it
+            holds something else than weights.
     """
     path = Path(path)
-    found = _nested(path, load_content(path))
-    _check_weights(path, found)
-    names = _without_prefixes(list(found))
-    return dict(zip(names, found.values(), strict=True))
+    weights = _nested(path, load_content(path))
+    _check_weights(path, weights)
+    names = _without_prefixes(list(weights))
+    return dict(zip(names, weights.values(), strict=True))
 
 
 def load_content(path: str | Path) -> Any:
@@ -68,7 +68,7 @@ def load_metadata(path: str | Path) -> dict[str, str]:
 
 
 def save_weights(state: Mapping[str, Tensor], path: str | Path, *, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes weights as safetensors, whole or not at all; an earlier file stays until then, and if anything fails.
+    """Writes weights as safetensors, whole or not at all; an earlier file stays until the new one is complete.
 
     The same weights and metadata give the same bytes. Tied tensors are written each for itself, and tensors on other
     devices are brought over one at a time.
@@ -149,23 +149,25 @@ def _nested(path: Path, content: Any) -> dict[Any, Any]:
     return dict(content)
 
 
-def _check_weights(path: Path, found: dict[Any, Any]) -> None:
-    if not found:
+def _check_weights(path: Path, weights: dict[Any, Any]) -> None:
+    if not weights:
         raise CheckpointError(f"{path}: expected weights; the file holds no tensor; save model.state_dict()")
-    odd = [f"{name} ({_kind(value)})" for name, value in found.items() if not isinstance(value, Tensor)]
+    odd = [f"{name} ({_kind(value)})" for name, value in weights.items() if not isinstance(value, Tensor)]
     if odd:
         shown = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
         raise CheckpointError(
             f"{path}: expected tensors only, or weights under {', '.join(NESTS)}; got {shown}; save model.state_dict()"
         )
-    for name in found:
+    for name in weights:
         if not isinstance(name, str):
             raise CheckpointError(f"{path}: the names of weights must be text; got {name!r}; save model.state_dict()")
 
 
 def _without_prefixes(names: list[str]) -> list[str]:
     while True:
-        shared = next((one for one in PREFIXES if all(name.startswith(one) and name != one for name in names)), None)
+        shared = next(
+            (prefix for prefix in PREFIXES if all(name.startswith(prefix) and name != prefix for name in names)), None
+        )
         if shared is None:
             return names
         names = [name.removeprefix(shared) for name in names]

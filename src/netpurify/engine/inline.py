@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from netpurify.engine.pool import Outcome, Pool
+from netpurify.engine.pool import Pool, WorkOutcome
 from netpurify.lad.blas import one_thread as one_blas_thread
 from netpurify.threads import one_thread
 
@@ -16,12 +16,12 @@ def open_pool(engine: str, jobs: int | None) -> Iterator[Pool]:  # noqa: ARG001 
     yield Pool(_submit, workers=1, ahead=1, explain=lambda problem: problem)
 
 
-def _submit(work: Callable[[Any], Any], task: Any) -> Future[Outcome]:
+def _submit(work: Callable[[Any], Any], task: Any) -> Future[WorkOutcome]:
     """Does the work at once, and gives a future that is done."""
-    future: Future[Outcome] = Future()
+    future: Future[WorkOutcome] = Future()
     try:
         with one_blas_thread(), one_thread():
-            future.set_result(Outcome(work(task)))
+            future.set_result(WorkOutcome(work(task)))
     except Exception as error:
-        future.set_result(Outcome(error=error))
+        future.set_result(WorkOutcome(error=error))
     return future

@@ -17,7 +17,7 @@ TIMEOUT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkOutcome:
     """What a piece of work returned, or the exception that it raised.
 
     Exceptions of the work travel as values, so that an exception of a future is always one of the engine itself.
@@ -38,13 +38,13 @@ class Pool:
     """An open engine.
 
     Attributes:
-        submit: ``submit(work, task)`` hands out a piece of work and gives a future of its ``Outcome``.
+        submit: ``submit(work, task)`` hands out a piece of work and gives a future of its ``WorkOutcome``.
         workers: How many pieces of work run at the same time.
         ahead: How many pieces of work may be handed out and not finished.
         explain: Turns an exception of a future into the error that the user sees.
     """
 
-    submit: Callable[[Callable[[Any], Any], Any], Future[Outcome]]
+    submit: Callable[[Callable[[Any], Any], Any], Future[WorkOutcome]]
     workers: int
     ahead: int
     explain: Callable[[Exception], Exception]

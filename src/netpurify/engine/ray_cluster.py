@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from netpurify.engine.pool import AHEAD, Outcome, Pool, explain_for, extra, first_line
+from netpurify.engine.pool import AHEAD, Pool, WorkOutcome, explain_for, extra, first_line
 from netpurify.engine.worker import call
 from netpurify.errors import EngineError
 
@@ -22,10 +22,10 @@ def open_pool(engine: str, jobs: int | None) -> Iterator[Pool]:
     connected_before = ray.is_initialized()
     if not connected_before:
         _connect(ray, engine)
-    running: dict[Future[Outcome], Any] = {}
+    running: dict[Future[WorkOutcome], Any] = {}
     remote_call = ray.remote(call)  # one core each; Ray repeats the work of a worker that died
 
-    def submit(work: Callable[[Any], Any], task: Any) -> Future[Outcome]:
+    def submit(work: Callable[[Any], Any], task: Any) -> Future[WorkOutcome]:
         reference = remote_call.remote(work, task)
         future = reference.future()
         running[future] = reference

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from netpurify.engine.names import check_engine
-from netpurify.engine.pool import Outcome, Pool, local_cores
+from netpurify.engine.pool import Pool, WorkOutcome, local_cores
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -63,7 +63,7 @@ def _stream(work: Callable[[Task], Result], tasks: Sequence[Task], engine: str, 
         return
     with _open_pool(engine, jobs) as pool:
         tasks_left = iter(enumerate(tasks))
-        positions: dict[Future[Outcome], int] = {}
+        positions: dict[Future[WorkOutcome], int] = {}
         while True:
             for position, task in islice(tasks_left, pool.ahead - len(positions)):
                 positions[pool.submit(work, task)] = position
@@ -73,7 +73,7 @@ def _stream(work: Callable[[Task], Result], tasks: Sequence[Task], engine: str, 
                 yield positions.pop(future), _outcome(future, pool).unwrap()
 
 
-def _outcome(future: Future[Outcome], pool: Pool) -> Outcome:
+def _outcome(future: Future[WorkOutcome], pool: Pool) -> WorkOutcome:
     try:
         return future.result()
     except Exception as problem:

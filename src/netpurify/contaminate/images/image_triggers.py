@@ -46,7 +46,7 @@ class Patch:
     def __post_init__(self) -> None:
         _check_range("Patch", self.low, self.high)
         colours = tuple(self.colour) if isinstance(self.colour, Sequence) else (self.colour,)
-        if not colours or not all(isinstance(one, Real) and self.low <= one <= self.high for one in colours):
+        if not colours or not all(isinstance(value, Real) and self.low <= value <= self.high for value in colours):
             raise InputError(
                 f"Patch: colour must be a number in [{self.low}, {self.high}], or one for each channel; "
                 f"got {self.colour!r}; set low and high if the images have another range"
@@ -169,17 +169,17 @@ class Warp:
     def stamp(self, images: Tensor) -> Tensor:
         """Returns images [n, c, h, w] bent along the field."""
         values = _values("Warp", images, self.low, self.high)
-        places = self.places(*images.shape[2:]).expand(len(images), -1, -1, -1)
-        return _clipped(_read(values, places), images, self.low, self.high)
+        grid = self.sampling_grid(*images.shape[2:]).expand(len(images), -1, -1, -1)
+        return _clipped(_read(values, grid), images, self.low, self.high)
 
-    def places(self, rows: int, columns: int) -> Tensor:
+    def sampling_grid(self, rows: int, columns: int) -> Tensor:
         """Where each pixel is read [1, h, w, 2]: column, then row, from -1 at the first to 1 at the last."""
         points = 2 * uniform((1, 2, self.grid, self.grid), _seeded(self.seed)) - 1
         points = points / points.abs().mean()
         field = functional.interpolate(points, size=(rows, columns), mode="bicubic", align_corners=True)
         down, right = (torch.linspace(-1, 1, count, dtype=torch.float64) for count in (rows, columns))
-        own = torch.stack((right.expand(rows, -1), down[:, None].expand(-1, columns)), dim=2)
-        return (own + self.strength / rows * field.permute(0, 2, 3, 1)).clamp(-1, 1)
+        identity = torch.stack((right.expand(rows, -1), down[:, None].expand(-1, columns)), dim=2)
+        return (identity + self.strength / rows * field.permute(0, 2, 3, 1)).clamp(-1, 1)
 
     def noisy(self, seed: int) -> "NoisyWarp":
         """This warp with noise in its field: images that carry it keep their label (``cover`` of ``poison``)."""
@@ -209,16 +209,16 @@ class NoisyWarp:
         values = _values("NoisyWarp", images, self.warp.low, self.warp.high)
         count, _, rows, columns = images.shape
         noise = (2 * uniform((count, rows, columns, 2), _seeded(self.seed)) - 1) / rows
-        places = (self.warp.places(rows, columns) + noise).clamp(-1, 1)
-        return _clipped(_read(values, places), images, self.warp.low, self.warp.high)
+        grid = (self.warp.sampling_grid(rows, columns) + noise).clamp(-1, 1)
+        return _clipped(_read(values, grid), images, self.warp.low, self.warp.high)
 
 
 def _seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(seed))
 
 
-def _read(values: Tensor, places: Tensor) -> Tensor:
-    return functional.grid_sample(values, places.to(values), mode="bilinear", align_corners=True)
+def _read(values: Tensor, grid: Tensor) -> Tensor:
+    return functional.grid_sample(values, grid.to(values), mode="bilinear", align_corners=True)
 
 
 def _values(name: str, images: Tensor, low: float, high: float) -> Tensor:
@@ -229,7 +229,7 @@ def _values(name: str, images: Tensor, low: float, high: float) -> Tensor:
     if not images.is_floating_point():
         raise InputError(f"{name}: images must be floating point; got {images.dtype}; convert and scale them")
     values = images.to(torch.promote_types(images.dtype, torch.float32))
-    # A thousandth of the range is forgiven: normalising by channel rounds.
+    # A thousandth of the range is allowed on either side: normalising by channel rounds.
     margin = 1e-3 * (high - low)
     if not ((values >= low - margin) & (values <= high + margin)).all():
         raise InputError(

@@ -1,4 +1,4 @@
-"""Labels that a backdoor is to give, and the checks that poisoning and measuring share."""
+"""The labels that a backdoor aims at, and the checks that poisoning and measuring share."""
 
 from numbers import Integral
 from typing import Literal
@@ -13,7 +13,7 @@ Target = int | Literal["next"]
 """One class for all images, or for each the class after its own, the first after the last (all-to-all)."""
 
 
-def aims(target: Target, known: Tensor, classes: int) -> Tensor:
+def target_labels(target: Target, known: Tensor, classes: int) -> Tensor:
     """The class that the backdoor is to give each image [n], for int64 labels [n] in 0 .. classes - 1."""
     if isinstance(target, str) and target == "next":
         return (known + 1) % classes

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from netpurify.contaminate.draws import check_generator, check_share, shuffle
-from netpurify.contaminate.images.labels import Target, aims, check_data, check_labels
+from netpurify.contaminate.images.labels import Target, check_data, check_labels, target_labels
 from netpurify.contaminate.images.triggers import Trigger, stamped
 from netpurify.errors import InputError
 
@@ -77,7 +77,7 @@ def poison(
     _check_cover(cover)
     # Compared as int64: a label of a small dtype must not wrap round.
     known = labels.detach().cpu().long()
-    wanted = aims(target, known, _classes(target, classes, known, torch.iinfo(labels.dtype).max + 1))
+    wanted = target_labels(target, known, _classes(target, classes, known, torch.iinfo(labels.dtype).max + 1))
     own = known == wanted
     candidates = {"all": torch.ones_like(own), "other": ~own, "target": own}[source].nonzero().flatten()
     count = math.floor(ratio * len(known) + 0.5)

@@ -9,7 +9,7 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from netpurify.contaminate.images.labels import Target, aims, check_data, check_labels
+from netpurify.contaminate.images.labels import Target, check_data, check_labels, target_labels
 from netpurify.contaminate.images.triggers import Trigger, stamped
 from netpurify.errors import InputError
 
@@ -61,7 +61,7 @@ def measure(
     check_data(inputs, labels)
     clean, classes = _predict(model, inputs, batch)
     known = _known(labels, classes)
-    wanted = aims(target, known, classes)
+    wanted = target_labels(target, known, classes)
     triggered, _ = _predict(model, inputs, batch, trigger)
     other = known != wanted
     return Rates(

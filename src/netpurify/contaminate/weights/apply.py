@@ -1,4 +1,4 @@
-"""Contamination of a state: each entry, independently, takes what a law proposes."""
+"""Contaminates a state: each entry, independently of the others, may take the value that a law proposes."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from netpurify.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Contaminated:
-    """A contaminated state, and which of its entries are not what they were.
+    """A contaminated state, and which of its entries changed.
 
     Attributes:
         state: The contaminated weights under the names of the given state, in its order; shares no tensor memory
@@ -37,7 +37,7 @@ def contaminate(
     generator: torch.Generator,
     names: Iterable[str] | None = None,
 ) -> Contaminated:
-    """Lets each entry of the chosen tensors, independently with probability ``share``, take the law's proposal.
+    """Replaces each entry of the chosen tensors, independently with probability ``share``, by the law's proposal.
 
     The choice and the proposals are drawn for every entry, tensor by tensor in the order of the state. So one seed with
     a larger share alters the same entries to the same values, and more besides.
@@ -68,7 +68,7 @@ def contaminate(
     check_generator(generator)
     if isinstance(law, type) or not callable(getattr(law, "alter", None)):
         raise InputError(f"law must be an object with a method alter, such as Normal(); got {law!r}")
-    # Looked up once: a lazy mapping may hand out a new tensor at every look, and ties would be missed.
+    # Read once: a lazy mapping may return a new tensor at every access, and ties would be missed.
     tensors = {name: value.detach() if isinstance(value, Tensor) else value for name, value in state.items()}
     chosen = _choose(tensors, names)
     check_overlaps(chosen)
@@ -134,10 +134,10 @@ def _check_tensor(name: str, value: object) -> None:
 def _alter(name: str, values: Tensor, law: Law, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """The contaminated copy of one tensor and the mask of its altered entries."""
     takes = (uniform(values.shape, generator) < share).to(values.device)
-    # A copy goes out: a law that works in place must not reach the caller's weights.
+    # A copy is passed: a law that works in place must not reach the caller's weights.
     proposal = law.alter(values.clone(), generator)
     _check_proposal(name, proposal, values, law)
-    # Chosen and compared as integers: float operations may quieten a NaN, and cannot tell one from another.
+    # Selected and compared as integers: float operations may change the bits of a NaN, and no NaN equals another.
     before = to_bits(values)
     after = before.clone()
     after[takes] = to_bits(proposal.detach())[takes]

@@ -1,4 +1,4 @@
-"""Floats as the whole numbers that store them: the only view in which -0.0, 0.0 and every NaN are told apart."""
+"""Floats as the integers with the same bits: only so can -0.0 and 0.0, and one NaN and another, be told apart."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Two states side by side: which tensors and which of their entries differ, bit for bit."""
+"""Compares two states bit for bit: which tensors differ, and in which entries."""
 
 import math
 from collections.abc import Mapping
@@ -70,9 +70,9 @@ def difference(first: Mapping[str, Tensor], second: Mapping[str, Tensor], *, sho
     require_plain(first)
     require_plain(second)
     shared = [name for name in first if name in second]
-    found = [_compare(name, first[name], second[name], shown) for name in shared]
+    compared = (_compare(name, first[name], second[name], shown) for name in shared)
     return Difference(
-        tensors=tuple(one for one in found if one is not None),
+        tensors=tuple(tensor for tensor in compared if tensor is not None),
         only_first=tuple(name for name in first if name not in second),
         only_second=tuple(name for name in second if name not in first),
         compared=len(shared),
@@ -82,32 +82,32 @@ def difference(first: Mapping[str, Tensor], second: Mapping[str, Tensor], *, sho
 def _compare(name: str, first: Tensor, second: Tensor, shown: int) -> TensorDifference | None:
     entries = first.numel()
     comparable = first.dtype == second.dtype and first.shape == second.shape
-    places: np.ndarray = np.zeros(0, np.int64)
+    positions: np.ndarray = np.zeros(0, np.int64)
     changed, largest = entries, math.nan
     if comparable:
         pair = (raw_bytes(tensor).reshape(entries, -1) for tensor in (first, second))
-        places = np.flatnonzero((next(pair) != next(pair)).any(axis=1)) if entries else places
-        changed, largest = places.size, _largest(first, second, places)
+        positions = np.flatnonzero((next(pair) != next(pair)).any(axis=1)) if entries else positions
+        changed, largest = positions.size, _largest(first, second, positions)
         if not changed:
             return None
     return TensorDifference(
         name=name,
-        dtypes=(_word(first), _word(second)),
+        dtypes=(_dtype_name(first), _dtype_name(second)),
         shapes=(tuple(first.shape), tuple(second.shape)),
         entries=entries,
         changed=changed,
         largest=largest,
-        first=tuple(places[:shown].tolist()),
+        first=tuple(positions[:shown].tolist()),
     )
 
 
-def _largest(first: Tensor, second: Tensor, places: np.ndarray) -> float:
-    if not places.size:
+def _largest(first: Tensor, second: Tensor, positions: np.ndarray) -> float:
+    if not positions.size:
         return 0.0
     wide = torch.complex128 if first.is_complex() else torch.float64
-    old, new = (tensor.detach().cpu().reshape(-1)[torch.from_numpy(places)].to(wide) for tensor in (first, second))
+    old, new = (tensor.detach().cpu().reshape(-1)[torch.from_numpy(positions)].to(wide) for tensor in (first, second))
     return float((new - old).abs().max())
 
 
-def _word(tensor: Tensor) -> str:
+def _dtype_name(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")

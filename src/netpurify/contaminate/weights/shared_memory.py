@@ -1,4 +1,4 @@
-"""Which tensors are one and the same memory (tied), and which overlap without being the same."""
+"""Which tensors are tied (the same memory, read in the same way), and which overlap without being tied."""
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
@@ -10,7 +10,7 @@ from netpurify.errors import InputError
 
 
 def memory_key(values: Tensor) -> Hashable:
-    """Equal for two tensors exactly if they are tied: same memory, read in the same way."""
+    """A key that two tensors share exactly if they are tied: same memory, shape and strides."""
     addressed = values.layout == torch.strided and not (values.is_nested or values.is_quantized or values.is_meta)
     if not addressed or values.numel() == 0:
         return id(values)
@@ -24,7 +24,7 @@ def check_overlaps(chosen: dict[str, Tensor]) -> None:
     first_names = {memory_key(values): name for name, values in reversed(chosen.items()) if values.numel()}
     distinct = {name: chosen[name] for name in first_names.values()}
     for group in _groups(distinct):
-        # The usual case, and it needs no map of the memory.
+        # A contiguous tensor that meets no other, the usual case, needs no map of the memory.
         if len(group) > 1 or not distinct[group[0]].is_contiguous():
             _check_group({name: distinct[name] for name in group})
 

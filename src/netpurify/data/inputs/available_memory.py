@@ -1,4 +1,4 @@
-"""How much memory there is to be had."""
+"""How much memory this process may still use."""
 
 import os
 from pathlib import Path
@@ -16,8 +16,8 @@ def free_memory() -> int:
 def _available() -> int:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        [found] = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-        return 1024 * int(found)
+        [kibibytes] = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+        return 1024 * int(kibibytes)
     except (OSError, ValueError, IndexError):
         return _installed()
 

@@ -36,38 +36,38 @@ def read_images(folder: Path, *, size: tuple[int, int] | None, channels: int | N
     Raises:
         DataError: There are no images, one cannot be used or differs from the first, or Pillow is not installed.
     """
-    paths = _found(folder)[:limit]
+    paths = _image_files(folder)[:limit]
     module = require_pillow("images of a folder are read by Pillow", "save the images as one .npy array")
     if size is not None:
         _require_memory(folder, len(paths), (*size, channels or 1))  # before the first is made larger
     first = _pixels(module, paths[0], size, channels)
     inputs = _room(folder, len(paths), first.shape)
-    for place, path in enumerate(paths):
-        pixels = _pixels(module, path, size, channels) if place else first
+    for position, path in enumerate(paths):
+        pixels = _pixels(module, path, size, channels) if position else first
         if pixels.shape != first.shape:
             raise DataError(
                 f"{path}: expected {_shape(first)}, like {paths[0].name}; got {_shape(pixels)}; "
                 f"give {'channels' if pixels.shape[:2] == first.shape[:2] else 'size'}, or take that image out"
             )
-        inputs[place] = torch.from_numpy(pixels).permute(2, 0, 1)
+        inputs[position] = torch.from_numpy(pixels).permute(2, 0, 1)
     return inputs.div_(255)
 
 
-def _found(folder: Path) -> list[Path]:
-    """Images below ``folder``; what is hidden, and folders behind links, do not count."""
-    found, others = [], 0
-    for place, inner, names in os.walk(folder):
+def _image_files(folder: Path) -> list[Path]:
+    """Images below ``folder``; hidden files and folders, and folders behind links, do not count."""
+    files, others = [], 0
+    for parent, inner, names in os.walk(folder):
         inner[:] = [name for name in inner if not name.startswith(".")]
-        visible = [Path(place) / name for name in names if not name.startswith(".")]
+        visible = [Path(parent) / name for name in names if not name.startswith(".")]
         images = [path for path in visible if path.suffix.lower() in SUFFIXES]
-        found += images
+        files += images
         others += len(visible) - len(images)
-    if not found:
+    if not files:
         raise DataError(
             f"{folder}: expected images ({', '.join(SUFFIXES)}) in the folder or below; got {others} other files; "
             "give the folder that has them, or a file"
         )
-    return sorted(found, key=lambda path: path.relative_to(folder).parts)
+    return sorted(files, key=lambda path: path.relative_to(folder).parts)
 
 
 def _pixels(module: Any, path: Path, size: tuple[int, int] | None, channels: int | None) -> NDArray[np.uint8]:

@@ -17,14 +17,14 @@ from netpurify.errors import DataError
 
 NPY = b"\x93NUMPY"
 NAMES = ("inputs", "x", "images", "data")
-"""Of which one may stand for the inputs, if a file holds several arrays."""
+"""Names of the array that is taken, if a file holds several."""
 _LENGTHS = {b"\1\0": 2, b"\2\0": 4}
-"""Bytes of a header's length, by version; a third version is for records with odd names."""
+"""Bytes of the field that holds the header's length, by version; version 3 is for records with non-ASCII names."""
 _LONGEST_HEADER = 10_000
 """As in NumPy, whose own reader spends 22 s on some damaged headers of that length."""
 _LARGEST_RATIO = 200
 _ALWAYS_FINE = 1 << 28
-"""Bytes up to which an array may be as well packed as it likes."""
+"""Bytes of an array up to which any compression ratio is accepted."""
 _MOST_DIMENSIONS = 32
 
 
