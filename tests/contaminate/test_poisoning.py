@@ -8,7 +8,7 @@ from generators import seeded
 from torch import nn
 
 from netpurify import InputError
-from netpurify.contaminate import Patch, Pixels, Rates, Warp, first_pixels, measure, poison
+from netpurify.contaminate import NextClass, Patch, Pixels, Rates, Warp, first_pixels, measure, poison
 
 MARK, COVER = first_pixels(2, 1.0), Pixels((8,), 1.0)
 
@@ -52,7 +52,7 @@ def test_next_gives_each_image_the_class_after_its_own(source):
 @pytest.mark.parametrize(("classes", "expected"), [(None, [1, 2, 0, 2]), (3, [1, 2, 0, 2]), (10, [1, 2, 3, 2])])
 def test_the_first_class_comes_after_the_last(dtype, classes, expected):
     labels = torch.tensor([0, 1, 2, 1], dtype=dtype)
-    dirty = poison(torch.zeros(4, 3), labels, MARK, target="next", ratio=1.0, generator=seeded(), classes=classes)
+    dirty = poison(torch.zeros(4, 3), labels, MARK, target=NextClass(classes), ratio=1.0, generator=seeded())
     assert (dirty.labels.dtype, dirty.labels.tolist()) == (dtype, expected)
 
 
@@ -128,14 +128,13 @@ def test_wanet_poisons_with_a_warp_and_covers_with_its_noise():
     ("changes", "message"),
     [
         ({"target": "last"}, "target must be a class.*got 'last'; give one of them, or \"next\""),
-        ({"target": "next", "source": "target"}, 'source="target" .*needs one class.*got target="next".*name a class'),
-        ({"classes": 4}, 'classes has a meaning with target="next" alone; got 4 with target 1; leave it out'),
-        ({"target": "next", "classes": 1}, r"classes must be a whole number in 2 \.\. .*got 1"),
-        ({"target": "next", "classes": 4.0}, r"got 4\.0"),
-        ({"target": "next", "classes": 3}, r"labels must lie in 0 \.\. 2, as there are 3 classes; .*from 0 to 3"),
+        ({"target": "next", "source": "target"}, r"source=.target. .*needs one class.*got target='next'.*name a class"),
+        ({"target": NextClass(1)}, r"classes must be a whole number in 2 \.\. .*got 1"),
+        ({"target": NextClass(4.0)}, r"got 4\.0"),
+        ({"target": NextClass(3)}, r"labels must lie in 0 \.\. 2, as there are 3 classes; .*from 0 to 3"),
         ({"target": "next", "labels": torch.zeros(40).long()}, "got 1; give the number of classes"),
         ({"target": "next", "labels": torch.arange(40) - 1}, "got labels from -1 to 38"),
-        ({"target": "next", "labels": torch.arange(40).byte(), "classes": 257}, r"in 2 \.\. 256; got 257"),
+        ({"target": NextClass(257), "labels": torch.arange(40).byte()}, r"in 2 \.\. 256; got 257"),
         ({"source": "target", "ratio": 0.3}, "asks for 12 whose label is 1; 10 are available; lower the ratio$"),
         ({"cover": COVER}, r"cover must be a trigger and its share.*\(trigger, share\); got Pixels"),
         ({"cover": (COVER,)}, r"\(trigger, share\); got \(Pixels"),
@@ -166,6 +165,9 @@ def test_rates_of_all_to_all_are_those_counted_by_hand(batch):
     clean, triggered = [0, 1, 1, 1, 2, 0, 2, 0], [1, 0, 2, 1, 0, 0, 1, 2]
     images = torch.tensor([[one, other, 0] for one, other in zip(clean, triggered, strict=True)]).float()
     rates = measure(scripted, images, labels, trigger=Pixels((2,), 1.0), target="next", batch=batch)
+    assert measure(scripted, images, labels, trigger=Pixels((2,), 1.0), target=NextClass(3), batch=batch) == rates
+    with pytest.raises(InputError, match=r"NextClass\(classes=7\) needs that many classes; there are 3"):
+        measure(scripted, images, labels, trigger=Pixels((2,), 1.0), target=NextClass(7), batch=batch)
     assert rates == Rates(accuracy=6 / 8, asr=4 / 8, asr_all=4 / 8, ra=2 / 8)
 
 

@@ -1,5 +1,6 @@
 """The labels that a backdoor aims at, and the checks that poisoning and measuring share."""
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal
 
@@ -9,15 +10,37 @@ from torch import Tensor
 from netpurify.contaminate.images.triggers import check_images
 from netpurify.errors import InputError
 
-Target = int | Literal["next"]
-"""One class for all images, or for each the class after its own, the first after the last (all-to-all)."""
+
+@dataclass(frozen=True, slots=True)
+class NextClass:
+    """All-to-all: the target of each image is the class after its own, and the first class after the last.
+
+    Attributes:
+        classes: Number of classes, if the last ones do not occur among the labels.
+    """
+
+    classes: int | None = None
+
+
+Target = int | Literal["next"] | NextClass
+"""One class for all images, or the class after that of each image; ``"next"`` is short for ``NextClass()``."""
+
+
+def next_class(target: Target) -> NextClass | None:
+    """The target as all-to-all, or ``None`` if it is one class."""
+    if isinstance(target, NextClass):
+        return target
+    return NextClass() if isinstance(target, str) and target == "next" else None
 
 
 def target_labels(target: Target, known: Tensor, classes: int) -> Tensor:
     """The class that the backdoor is to give each image [n], for int64 labels [n] in 0 .. classes - 1."""
-    if isinstance(target, str) and target == "next":
+    following = next_class(target)
+    if following is not None:
+        if following.classes not in (None, classes):
+            raise InputError(f"{following} needs that many classes; there are {classes}; leave out the number")
         return (known + 1) % classes
-    if not isinstance(target, Integral) or not 0 <= target < classes:
+    if not isinstance(target, Integral) or not 0 <= int(target) < classes:
         raise InputError(
             f"target must be a class, a whole number in 0 .. {classes - 1}; got {target!r}; "
             'give one of them, or "next" for the class after each label'

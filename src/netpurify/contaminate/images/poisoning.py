@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from netpurify.contaminate.draws import check_generator, check_share, shuffle
-from netpurify.contaminate.images.labels import Target, check_data, check_labels, target_labels
+from netpurify.contaminate.images.labels import NextClass, Target, check_data, check_labels, next_class, target_labels
 from netpurify.contaminate.images.triggers import Trigger, stamped
 from netpurify.errors import InputError
 
@@ -43,7 +43,6 @@ def poison(
     ratio: float,
     generator: torch.Generator,
     source: Source = "all",
-    classes: int | None = None,
     cover: Cover | None = None,
 ) -> Poisoned:
     """Stamps ratio * n images, rounded half up, and labels them as the target.
@@ -55,12 +54,11 @@ def poison(
         labels: Their classes [n], any integer dtype.
         trigger: What is stamped on them.
         target: Class that the backdoor is to give; ``"next"`` gives each image the class after its own (all-to-all).
+            The last class is the largest label, unless ``NextClass(classes)`` says how many there are.
         ratio: Poisoned images as a share of all n, whatever the ``source``.
         generator: Source of the draw; must be on the CPU.
         source: ``"all"`` draws among all images, ``"other"`` only among those whose label is not the target,
             ``"target"`` only among those whose label it is, so that no label changes (clean-label attack).
-        classes: Number of classes, for ``"next"`` alone, after whose last comes the first; the largest label + 1 if not
-            given.
         cover: A second trigger and its share of all n: stamped on images that are not poisoned and keep their label, so
             that the network learns the first trigger and nothing like it (WaNet's noise mode).
 
@@ -77,7 +75,7 @@ def poison(
     _check_cover(cover)
     # Compared as int64: a label of a small dtype must not wrap round.
     known = labels.detach().cpu().long()
-    wanted = target_labels(target, known, _classes(target, classes, known, torch.iinfo(labels.dtype).max + 1))
+    wanted = target_labels(target, known, _classes(next_class(target), known, torch.iinfo(labels.dtype).max + 1))
     own = known == wanted
     candidates = {"all": torch.ones_like(own), "other": ~own, "target": own}[source].nonzero().flatten()
     count = math.floor(ratio * len(known) + 0.5)
@@ -117,17 +115,15 @@ def _stamp(trigger: Trigger, images: Tensor, indices: Tensor) -> None:
         images[chosen] = stamped(trigger, images[chosen])
 
 
-def _classes(target: Target, classes: int | None, known: Tensor, limit: int) -> int:
-    """How many classes the target can be one of: all that the dtype of the labels holds, but for "next"."""
-    if target != "next":
-        if classes is not None:
-            raise InputError(
-                f'classes has a meaning with target="next" alone; got {classes!r} with target {target!r}; leave it out'
-            )
+def _classes(following: NextClass | None, known: Tensor, limit: int) -> int:
+    """The number of classes of all-to-all; for a single target, as many as the dtype of the labels holds."""
+    if following is None:
         return limit
-    count = int(known.max()) + 1 if classes is None else classes
+    count = int(known.max()) + 1 if following.classes is None else following.classes
     if not isinstance(count, Integral) or not 2 <= count <= limit:
-        raise InputError(f"classes must be a whole number in 2 .. {limit}; got {count!r}; give the number of classes")
+        raise InputError(
+            f"NextClass: classes must be a whole number in 2 .. {limit}; got {count!r}; give the number of classes"
+        )
     check_labels(known, int(count), f"there are {count} classes")
     return int(count)
 
@@ -135,10 +131,10 @@ def _classes(target: Target, classes: int | None, known: Tensor, limit: int) -> 
 def _check_source(source: Source, target: Target) -> None:
     if source not in ("all", "other", "target"):
         raise InputError(f'source must be "all", "other" or "target"; got {source!r}')
-    if source == "target" and target == "next":
+    if source == "target" and next_class(target) is not None:
         raise InputError(
-            'source="target" keeps every label and needs one class as target; got target="next", which changes every '
-            "label; name a class"
+            f'source="target" keeps every label and needs one class as target; got target={target!r}, which changes '
+            "every label; name a class"
         )
 
 
