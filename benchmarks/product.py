@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from netpurify.lad.product import product
+from netpurify.lad.kernels.product import product
 
 SIZES = ((104, 32, 256), (392, 200, 128), (784, 200, 128), (2000, 104, 128), (5000, 1000, 128))
 """Rows, rank and columns of a panel, padded as the solver pads them."""

@@ -91,7 +91,7 @@ def test_library_neither_prints_nor_seeds_the_global_generator():
 
 
 def test_mathematics_know_nothing_of_networks():
-    for path in (SOURCE / "lad").glob("*.py"):
+    for path in (SOURCE / "lad").rglob("*.py"):
         assert not any(name.startswith("torch.nn") for name in imports_of(path)), path.name
 
 

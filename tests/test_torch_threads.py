@@ -6,7 +6,7 @@ from threading import Event, Thread
 import pytest
 import torch
 
-from netpurify.threads import one_thread
+from netpurify.threads import one_torch_thread
 
 
 def in_a_new_thread() -> int:
@@ -38,7 +38,7 @@ class Inside(Thread):
         self.inside, self.leave, self.within, self.after = Event(), Event(), 0, 0
 
     def run(self):
-        with one_thread():
+        with one_torch_thread():
             self.inside.set()
             self.leave.wait(10)
             self.within = torch.get_num_threads()
@@ -66,8 +66,8 @@ def test_threads_that_overlap_leave_what_the_first_of_them_found(order):
 
 @pytest.mark.usefixtures("three")
 def test_nested_and_failing_contexts_leave_what_they_found():
-    with one_thread():
-        with pytest.raises(KeyError), one_thread():
+    with one_torch_thread():
+        with pytest.raises(KeyError), one_torch_thread():
             raise KeyError
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 3

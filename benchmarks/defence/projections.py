@@ -10,10 +10,10 @@ from torch import nn
 
 import netpurify
 from baseline import Baseline, Clean
-from netpurify.lad.blas import one_thread
 from netpurify.network import Span
 from netpurify.network.adapter.capture import Runner
 from netpurify.network.adapter.reference import reference_matrix, resolve, sort_layers, ties
+from netpurify.threads import one_blas_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +66,5 @@ def project(change: NDArray[np.float64], span: Span) -> NDArray[np.float64]:
     if span.full:
         return np.where(span.live()[:, None], change, 0.0)
     directions = span.strongest(span.rank())
-    with one_thread():
+    with one_blas_thread():
         return directions @ (directions.T @ change)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from baselines import BASELINES, AdversarialPruning, Baseline, FinePruning, Finetuning
 from netpurify.contaminate import accuracy, measure
 from netpurify.experiments import Row
-from netpurify.threads import one_thread
+from netpurify.threads import one_torch_thread
 from ours import Defend
 from scenarios import FASTEST, SETTINGS, TESTED, Scenario, images_of
 
@@ -45,7 +45,7 @@ def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
     """Let one defence repair one network, and judge what comes out."""
     scenario = Scenario(str(settings["network"]), str(settings["attack"]), seed)
     defence = (DEFENCES | PUBLISHED)[str(settings["defence"])]
-    with one_thread():
+    with one_torch_thread():
         network, before = _network(scenario, folder)
         images, labels = scenario.clean(int(settings["images"] or COUNTS[0]))
         initial = scenario.initial() if defence.initial else None

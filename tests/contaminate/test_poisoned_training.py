@@ -11,7 +11,7 @@ from torch.nn import functional
 from netpurify import checkpoint
 from netpurify.contaminate import Recipe, train
 from netpurify.errors import CheckpointError, InputError
-from netpurify.threads import one_thread
+from netpurify.threads import one_torch_thread
 
 RECIPE = Recipe(epochs=3, rate=0.05, batch=8)
 
@@ -181,7 +181,7 @@ def test_threads_of_torch_are_those_of_the_recipe_and_are_given_back(count):
     inside, elsewhere = [], []
 
     def limit_elsewhere():
-        with one_thread():
+        with one_torch_thread():
             pass
         elsewhere.append(torch.get_num_threads())
 
@@ -193,7 +193,7 @@ def test_threads_of_torch_are_those_of_the_recipe_and_are_given_back(count):
             thread.join()
 
     train(network(), *images(), recipe=Recipe(epochs=1, batch=8, threads=count), seed=0, progress=progress)
-    with one_thread():
+    with one_torch_thread():
         train(network(), *images(), recipe=Recipe(epochs=1, batch=8, threads=count), seed=0)
         inside.append(torch.get_num_threads())
     after = torch.get_num_threads()

@@ -7,7 +7,7 @@ import sys
 import pytest
 from numba import njit
 
-from netpurify.lad.compiled import compilation
+from netpurify.lad.kernels.compiled import compilation
 
 pytestmark = pytest.mark.slow  # processes that compile anew
 
@@ -40,7 +40,7 @@ def test_it_works_where_nothing_is_writable(tmp_path, temporary):
 
 CUT = """
 import numpy as np
-from netpurify.lad.product import product
+from netpurify.lad.kernels.product import product
 print(product(np.ones((4, 8)), np.ones((8, 3))).sum())
 """
 

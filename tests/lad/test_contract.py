@@ -8,7 +8,9 @@ import pytest
 from problems import PROBLEMS, Problem, highs
 
 from netpurify import lad
-from netpurify.lad import Status, design, panel, torch_stages
+from netpurify.lad import Status, design
+from netpurify.lad.experimental import torch_stages
+from netpurify.lad.stages import pipeline
 
 pytestmark = pytest.mark.slow  # 600 problems and paths
 
@@ -36,7 +38,7 @@ def solve(request, monkeypatch) -> Callable[..., lad.Solution]:
     if request.param == "without projector":
         monkeypatch.setattr(design, "_COMPLEMENT_BYTES", -1)
     if request.param == "late":
-        for module in (panel, torch_stages):
+        for module in (pipeline, torch_stages):
             monkeypatch.setattr(module, "schedule", lambda _rows, _rank: (1, 2, 90))
     return PATHS[request.param]
 

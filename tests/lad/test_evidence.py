@@ -8,8 +8,8 @@ from problems import planted
 
 from netpurify import lad
 from netpurify.lad import Design, Status
-from netpurify.lad.rivals import odds_of_rivals
-from netpurify.lad.sparse import sparse_vectors
+from netpurify.lad.verifier.rivals import odds_of_rivals
+from netpurify.lad.verifier.sparse import sparse_vectors
 
 
 def layout(first: int, second: int) -> np.ndarray:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from netpurify import InputError, lad
-from netpurify.lad.cone import log_failure, log_success, log_volumes
-from netpurify.lad.limits import largest_share, recovery_probability, tolerance
+from netpurify.lad.odds.descent_cone import log_failure, log_success, log_volumes
+from netpurify.lad.odds.limits import largest_share, recovery_probability, tolerance
 
 pytestmark = pytest.mark.slow  # simulations
 

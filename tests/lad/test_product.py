@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from netpurify.lad.product import product
+from netpurify.lad.kernels.product import product
 
 
 def in_order(left, right):

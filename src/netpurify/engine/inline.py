@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from netpurify.engine.pool import Pool, WorkOutcome
-from netpurify.lad.blas import one_thread as one_blas_thread
-from netpurify.threads import one_thread
+from netpurify.threads import one_blas_thread, one_torch_thread
 
 
 @contextmanager
@@ -20,7 +19,7 @@ def _submit(work: Callable[[Any], Any], task: Any) -> Future[WorkOutcome]:
     """Does the work at once, and gives a future that is done."""
     future: Future[WorkOutcome] = Future()
     try:
-        with one_blas_thread(), one_thread():
+        with one_blas_thread(), one_torch_thread():
             future.set_result(WorkOutcome(work(task)))
     except Exception as error:
         future.set_result(WorkOutcome(error=error))

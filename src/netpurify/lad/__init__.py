@@ -10,13 +10,13 @@
 ``recovery_probability`` and ``tolerance`` tell the odds for a generic design.
 """
 
-from netpurify.lad.certificate import Certificate, verify
 from netpurify.lad.design import Design
-from netpurify.lad.limits import largest_share, recovery_probability, tolerance
+from netpurify.lad.odds.adversarial import WorstCase, worst_case
+from netpurify.lad.odds.limits import largest_share, recovery_probability, tolerance
 from netpurify.lad.solution import Solution, Statistics
 from netpurify.lad.solver import solve, stream
 from netpurify.lad.status import Status
-from netpurify.lad.worst_case import WorstCase, worst_case
+from netpurify.lad.verifier.certificate import Certificate, verify
 
 __all__ = [
     "Certificate",

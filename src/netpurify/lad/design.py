@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
-from netpurify.lad.blas import one_thread
-from netpurify.lad.product import product
-from netpurify.lad.sparse import SparseVectors, sparse_vectors
+from netpurify.lad.kernels.product import product
+from netpurify.lad.verifier.sparse import SparseVectors, sparse_vectors
+from netpurify.threads import one_blas_thread
 
 _TILE = 8
 """Matrices are padded with zeros to multiples of this, so that ``product`` and the vector units meet no ragged edge."""
@@ -93,7 +93,7 @@ class Design:
         if rank_tolerance is None:
             rank_tolerance = max(1, *values.shape) * float(unit)
         # One BLAS thread: the factors, and so every answer, must not depend on how many cores there are.
-        with one_thread():
+        with one_blas_thread():
             return cls._factor(values, rank_tolerance)
 
     @classmethod
@@ -219,7 +219,7 @@ class Design:
     @cached_property
     def sparse(self) -> SparseVectors:
         """Vectors of the column space that vanish on most live rows; looked for only where residuals tie."""
-        with one_thread():
+        with one_blas_thread():
             return sparse_vectors(self.matrix[self.live], self.pivots)
 
     @cached_property
@@ -231,12 +231,12 @@ class Design:
     @cached_property
     def sparse_scaled(self) -> SparseVectors:
         """As ``sparse``, after every row was divided by its norm, which undoes weights of the rows."""
-        with one_thread():
+        with one_blas_thread():
             return sparse_vectors(self.matrix[self.live] / self.norms[:, None], self.pivots)  # type: ignore[index]
 
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
-        with one_thread():
+        with one_blas_thread():
             _ = self.single, self.compact, self.complement, self.witness, self.sizes
 
     @property

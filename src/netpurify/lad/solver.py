@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, kind_of, to_numpy
-from netpurify.lad.blas import one_thread
-from netpurify.lad.certificate import ACCURACY
-from netpurify.lad.clock import STEPS
 from netpurify.lad.design import Design
-from netpurify.lad.panel import Answer, Identify, PanelAnswer, identify_compiled, solve_panel
+from netpurify.lad.experimental.torch_stages import TorchStages
+from netpurify.lad.kernels.clock import STEPS
 from netpurify.lad.solution import STAGES, Solution, Statistics
-from netpurify.lad.torch_stages import TorchStages
+from netpurify.lad.stages.pipeline import Answer, Identify, PanelAnswer, identify_compiled, solve_panel
+from netpurify.lad.verifier.certificate import ACCURACY
+from netpurify.threads import one_blas_thread
 
 Progress = Callable[[int, int], None]
 """Called with (columns done, columns in all) as work goes on."""
@@ -122,7 +122,7 @@ class _Plan:
                 "mark entries that are known to be wrong as missing (NaN)"
             )
         # One BLAS thread each: panels are the parallel work, and a product split over cores would add in another order.
-        with one_thread():
+        with one_blas_thread():
             return solve_panel(self.design, data, floor, accuracy=self.accuracy, identify=self.identify)
 
 

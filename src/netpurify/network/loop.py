@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from netpurify.lad.blas import one_thread
+from netpurify.threads import one_blas_thread
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.span import SpanError
 from netpurify.network.fitting import Regressions, fit_units, pose
@@ -40,7 +40,7 @@ def layer_by_layer(network: Network, policy: LayerPolicy, progress: Progress | N
     network.require_layers("purification")
     doubt = network.partly_unknown
     final_weights = []
-    with one_thread():
+    with one_blas_thread():
         for number, layer in enumerate(layers):
             if progress is not None:
                 progress(layer.name, number, len(layers))

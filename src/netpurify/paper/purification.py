@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.paper.model import PatchCNN, matrix, with_bias, write
-from netpurify.threads import one_thread
+from netpurify.threads import one_torch_thread
 
 Fit = Literal["l1", "l2", "initial"]
 Features = Literal["purified", "initial", "recovered"]
@@ -60,7 +60,7 @@ class Purified:
     layers: tuple[LayerFit, ...]
 
 
-@one_thread()
+@one_torch_thread()
 def purify(
     contaminated: PatchCNN,
     initial: PatchCNN,

@@ -11,7 +11,7 @@ from torch import Tensor
 from netpurify.errors import InputError
 from netpurify.paper.descent import Descent, Observe, Trajectory
 from netpurify.paper.model import PatchCNN, matrix, write
-from netpurify.threads import one_thread
+from netpurify.threads import one_torch_thread
 
 Regime = Literal["joint", "sequential", "sequential-fixed"]
 
@@ -36,7 +36,7 @@ class Training:
         return all(trajectory.converged for trajectory in self.trajectories)
 
 
-@one_thread()
+@one_torch_thread()
 def train(
     model: PatchCNN,
     inputs: Tensor,
@@ -84,7 +84,7 @@ def train(
     return train_output(first, inputs, targets, gamma=gamma, steps=steps, tolerance=tolerance)
 
 
-@one_thread()
+@one_torch_thread()
 def train_output(
     training: Training,
     inputs: Tensor,

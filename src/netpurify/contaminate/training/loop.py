@@ -16,7 +16,7 @@ from netpurify.contaminate.images.labels import check_data
 from netpurify.contaminate.training.recipe import Recipe
 from netpurify.contaminate.training.saved_runs import RunFolder, RunState, digest_of_run
 from netpurify.errors import InputError
-from netpurify.threads import one_thread
+from netpurify.threads import one_torch_thread
 
 Progress = Callable[[int, int, float], None]
 """Called with (epochs done, epochs in all, mean loss of the last one)."""
@@ -176,7 +176,7 @@ def _channels_last(images: Tensor) -> Tensor:
 @contextmanager
 def _torch_threads(count: int) -> Iterator[None]:
     """Run on ``count`` threads of torch, and give back the number that was there."""
-    with one_thread():  # counts the threads of Python that limit torch, so that none of them leaves a 1 behind
+    with one_torch_thread():  # counts the threads of Python that limit torch, so that none of them leaves a 1 behind
         torch.set_num_threads(count)
         try:
             yield

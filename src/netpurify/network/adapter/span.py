@@ -11,7 +11,7 @@ from torch import Tensor
 
 from netpurify import lad
 from netpurify.errors import InputError
-from netpurify.lad.blas import one_thread
+from netpurify.threads import one_blas_thread
 
 LIMIT = 3 << 30
 """Bytes that the rows of one layer may take."""
@@ -98,7 +98,7 @@ class Span:
         self._rows, self._held, self._compressed = [rows], rows.shape[0], True
         if full:
             self.full = True
-            with one_thread():
+            with one_blas_thread():
                 self._moments = rows.T @ rows
             self._rows, self._held = [], 0
 
@@ -106,7 +106,7 @@ class Span:
         """Coordinates light up that were dead: go on with rows that have the same second moments."""
         moments, live = self._second(), self.live()
         root = np.zeros((int(live.sum()), self.fan_in))
-        with one_thread():
+        with one_blas_thread():
             values, vectors = np.linalg.eigh(moments[np.ix_(live, live)])
         root[:, live] = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         self._rows, self._held, self._moments, self.full = [root], root.shape[0], None, False
@@ -139,7 +139,7 @@ class Span:
         if not self._rows:
             return self._moments
         rows = np.concatenate(self._rows)
-        with one_thread():
+        with one_blas_thread():
             return self._moments + rows.T @ rows
 
     def matrix(self) -> NDArray[np.float64]:
@@ -196,7 +196,7 @@ class Span:
         # A few steps of subspace iteration: all eigenvectors of a large layer would take minutes.
         moments = self._second()
         start = np.random.default_rng(0).normal(size=(self.fan_in, rank + _SPARE))
-        with one_thread():
+        with one_blas_thread():
             for _ in range(_STEPS):
                 start = np.linalg.qr(moments @ start)[0]
             values, turn = np.linalg.eigh(start.T @ moments @ start)
@@ -204,7 +204,7 @@ class Span:
 
     def energies(self) -> NDArray[np.float64]:
         """Energy of the rows in their principal directions, from the largest on."""
-        with one_thread():
+        with one_blas_thread():
             if self._moments is not None:
                 values = np.linalg.eigvalsh(self._second())[::-1]
             else:
@@ -213,7 +213,7 @@ class Span:
 
     def _principal(self) -> NDArray[np.float64]:
         """Principal directions with energy above rounding, [fan-in, directions], strongest first."""
-        with one_thread():
+        with one_blas_thread():
             if self._moments is not None:
                 values, vectors = np.linalg.eigh(self._second())
                 values, vectors = values[::-1], vectors[:, ::-1]
@@ -227,14 +227,14 @@ class Span:
 
 
 def _triangle(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    with one_thread():
+    with one_blas_thread():
         triangle: Any = np.linalg.qr(matrix, mode="r")  # a matrix, by its mode
     return triangle
 
 
 def _pivoted(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     pivoted: Any = scipy.linalg.qr  # its return type depends on its arguments in ways that stubs do not say
-    with one_thread():
+    with one_blas_thread():
         return pivoted(matrix, mode="r", pivoting=True, check_finite=False)
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from netpurify.errors import InputError
-from netpurify.lad.blas import one_thread
 from netpurify.network.adapter.layers import Layer
+from netpurify.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 ROWS = 10
@@ -64,7 +64,7 @@ class Moments:
             InputError: Weights or inputs are not finite, or the strength is lost in rounding.
         """
         fitted, kept = np.empty_like(matrix), np.ones(matrix.shape[:2])
-        with one_thread():
+        with one_blas_thread():
             for group in range(len(matrix)):
                 second, cross = self._second[group].numpy(), self._cross[group].numpy()
                 if not all(np.isfinite(part).all() for part in (second, cross, matrix[group])):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.blas import one_thread
+from netpurify.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 _CUT = 3.5
@@ -79,7 +79,7 @@ def _rounds(parts: Sequence[Part], *, shrink: bool) -> tuple[float, list[Trimmed
     outside = [_outside(part) if shrink else None for part in parts]
     energy = sum(float(np.square(part).sum()) for part in outside if part is not None)
     fits: list[TrimmedFit] = []
-    with one_thread():
+    with one_blas_thread():
         for _ in range(_ROUNDS):
             fits = [_look(part, factor, found) for part, found in zip(parts, fitted, strict=True)]
             kept = [np.where(np.abs(it.residual) <= _CUT * it.scale, it.residual, 0.0) for it in fits]
@@ -114,5 +114,5 @@ def _look(part: Part, factor: float, fitted: Array) -> TrimmedFit:
 
 def _outside(part: Part) -> Array:
     """What of the initial weights lies outside the span."""
-    with one_thread():
+    with one_blas_thread():
         return part.initial - part.basis @ (part.basis.T @ part.initial)

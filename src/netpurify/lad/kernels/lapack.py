@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import get_cython_function_address
 
-from netpurify.lad.compiled import inner
+from netpurify.lad.kernels.compiled import inner
 
 SMALLEST_DIAGONAL = 1e-6
 """Below this a factorisation of something singular has passed by rounding alone."""

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, ndtr, ndtri_exp, xlog1py, xlogy
 
 from netpurify.errors import InputError
-from netpurify.lad.cone import log_failure, log_success
+from netpurify.lad.odds.descent_cone import log_failure, log_success
 
 _NODES = 96
 _REACH = 6.0

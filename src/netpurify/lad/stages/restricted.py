@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.compiled import kernel
 from netpurify.lad.design import Design
-from netpurify.lad.judge import ACTIVE, OPEN
-from netpurify.lad.lapack import cholesky, cholesky_solve, gram_of_columns, gram_of_rows
+from netpurify.lad.kernels.compiled import kernel
+from netpurify.lad.kernels.lapack import cholesky, cholesky_solve, gram_of_columns, gram_of_rows
+from netpurify.lad.stages.judge import ACTIVE, OPEN
 
 
 @dataclass(frozen=True, slots=True)

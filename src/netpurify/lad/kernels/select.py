@@ -1,6 +1,6 @@
 """Order statistics for compiled code."""
 
-from netpurify.lad.compiled import inner
+from netpurify.lad.kernels.compiled import inner
 
 
 @inner

@@ -13,8 +13,8 @@ Reference: Barrodale and Roberts, An improved algorithm for discrete l1 linear a
 
 import numpy as np
 
-from netpurify.lad.compiled import inner, kernel
-from netpurify.lad.lapack import invert_chosen_rows, multiply, multiply_transposed
+from netpurify.lad.kernels.compiled import inner, kernel
+from netpurify.lad.kernels.lapack import invert_chosen_rows, multiply, multiply_transposed
 
 _PERTURBATION = 1e-8
 _TOLERANCE = 1e-9

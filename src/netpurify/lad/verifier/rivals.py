@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from netpurify.lad.design import Design
-from netpurify.lad.sparse import SparseVectors
+from netpurify.lad.verifier.sparse import SparseVectors
 
 _ODDS = 1e-5
 """A fit is the truth if all its rivals together have less than these odds against it."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.compiled import kernel
-from netpurify.lad.product import product
+from netpurify.lad.kernels.compiled import kernel
+from netpurify.lad.kernels.product import product
 
 THRESHOLD = np.float32(0.7)
 """Soft threshold, for residuals scaled to mean 1 (.5 is better far from the limit of recovery, 1 close to it)."""

@@ -11,7 +11,7 @@ from problems import planted
 from threadpoolctl import ThreadpoolController
 
 from netpurify import lad
-from netpurify.lad.blas import one_thread
+from netpurify.threads import one_blas_thread
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def threads():
 def overlap(first: Event, second: Event, leave: Event):
     """Enter, say so, and stay until told to leave, or until another has entered."""
     first.wait(10)
-    with one_thread():
+    with one_blas_thread():
         second.set()
         leave.wait(10)
 
@@ -63,8 +63,8 @@ def test_limit_holds_until_the_last_has_left(threads, first_to_leave):
 
 
 def test_nested_and_failing_contexts_leave_what_they_found(threads):
-    with one_thread():
-        with pytest.raises(KeyError), one_thread():
+    with one_blas_thread():
+        with pytest.raises(KeyError), one_blas_thread():
             raise KeyError(*threads())
         assert threads() == {1}
     assert threads() == {2}
@@ -73,7 +73,7 @@ def test_nested_and_failing_contexts_leave_what_they_found(threads):
 @pytest.mark.slow
 def test_generator_that_is_dropped_lifts_its_limit(threads):
     def hold():
-        with one_thread():
+        with one_blas_thread():
             yield
 
     held = hold()
@@ -95,7 +95,7 @@ def test_child_does_not_wait_for_threads_that_the_fork_left_behind(threads):
     child = os.fork()
     if child == 0:
         right = threads() == {2}
-        with one_thread():
+        with one_blas_thread():
             right &= threads() == {1}
         os._exit(0 if right and threads() == {2} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
-from netpurify.lad.blas import one_thread
 from netpurify.lad.design import Design
-from netpurify.lad.proof import certify, demote_unvouched, strictly_inside
 from netpurify.lad.solution import Solution
 from netpurify.lad.status import certified
+from netpurify.lad.verifier.evidence import certify, demote_unvouched, strictly_inside
+from netpurify.threads import one_blas_thread
 
 ACCURACY = 1e-9
 _BLOCK = 512
@@ -90,7 +90,7 @@ def verify(A: ArrayLike | Design, B: ArrayLike, solution: Solution, *, accuracy:
     columns, coefficients, dual, floor = _parts(design, B, solution)
     names = [name for name in Certificate.__slots__ if name != "noise_floor"]
     blocks: dict[str, list[NDArray]] = {name: [] for name in names}
-    with one_thread():
+    with one_blas_thread():
         for start in range(0, max(1, columns.shape[0]), _BLOCK):
             part = slice(start, start + _BLOCK)
             facts = _verify_block(design, columns[part], coefficients[part], dual[part], floor[part], accuracy)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike
-from netpurify.lad.blas import one_thread
 from netpurify.lad.design import Design
+from netpurify.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ def worst_case(design: ArrayLike | Design, *, iterations: int = 200) -> WorstCas
     # The basis spans the columns up to this much per unit of length: products of length k, and a triangular solve.
     slack = 8.0 * _UNIT * (design.live.size + design.rank * design.condition)
     fewest = design.live.size + 1
-    with one_thread():
+    with one_blas_thread():
         for start in range(0, design.live.size, _BLOCK):
             rows = slice(start, start + _BLOCK)
             y, directions = _smallest(basis, basis[rows], iterations)

@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
-from netpurify.lad.identify import RELAXATION, THRESHOLD, schedule
-from netpurify.lad.judge import BIMODAL, NOISE_TAIL, PINNED, PROVEN, STANDS_OUT
-from netpurify.lad.lapack import SMALLEST_DIAGONAL
-from netpurify.lad.polish import ROUNDS, Polish
+from netpurify.lad.kernels.clock import Clock
+from netpurify.lad.kernels.lapack import SMALLEST_DIAGONAL
+from netpurify.lad.stages.identify import RELAXATION, THRESHOLD, schedule
+from netpurify.lad.stages.judge import BIMODAL, NOISE_TAIL, PINNED, PROVEN, STANDS_OUT
+from netpurify.lad.stages.polish import ROUNDS, Polish
 
 _GRAM_BYTES = 256 << 20
 

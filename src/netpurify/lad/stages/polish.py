@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad import judge
 from netpurify.lad.design import Design
-from netpurify.lad.identify import THRESHOLD, Estimate
-from netpurify.lad.judge import ACTIVE, OPEN, PROVEN
-from netpurify.lad.limits import tolerance
-from netpurify.lad.restricted import Restricted, solve_restricted
+from netpurify.lad.odds.limits import tolerance
+from netpurify.lad.stages import judge
+from netpurify.lad.stages.identify import THRESHOLD, Estimate
+from netpurify.lad.stages.judge import ACTIVE, OPEN, PROVEN
+from netpurify.lad.stages.restricted import Restricted, solve_restricted
 
 ROUNDS, ROUNDS_TO_FIT = 10, 3
 """At most so many rounds, and so many until F fits; more identification is cheaper than more trimming."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.compiled import kernel
+from netpurify.lad.kernels.compiled import kernel
 
 _TILE = 4
 """Rows of each factor that are worked on together."""

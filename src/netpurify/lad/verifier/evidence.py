@@ -6,11 +6,11 @@ See ``certificate`` for what is proven and why.
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.compiled import kernel
 from netpurify.lad.design import Design, on_a_grid
-from netpurify.lad.lapack import cholesky, cholesky_inverse_trace, cholesky_solve, gram_of_columns
-from netpurify.lad.rivals import few_dominate, heavy_rows_predicted, no_rivals
+from netpurify.lad.kernels.compiled import kernel
+from netpurify.lad.kernels.lapack import cholesky, cholesky_inverse_trace, cholesky_solve, gram_of_columns
 from netpurify.lad.status import Status
+from netpurify.lad.verifier.rivals import few_dominate, heavy_rows_predicted, no_rivals
 
 _INFEASIBLE = 1e-9
 """How far a dual may be from A'y = 0 when some rows are erased and it cannot be projected."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.clock import Clock
 from netpurify.lad.design import Design
-from netpurify.lad.identify import Estimate, iterate, schedule
-from netpurify.lad.judge import OPEN, PROVEN
-from netpurify.lad.polish import Polish, polish, settle, suspect
-from netpurify.lad.product import product
-from netpurify.lad.proof import certify, demote_unvouched
-from netpurify.lad.simplex import walk
+from netpurify.lad.kernels.clock import Clock
+from netpurify.lad.kernels.product import product
+from netpurify.lad.stages.identify import Estimate, iterate, schedule
+from netpurify.lad.stages.judge import OPEN, PROVEN
+from netpurify.lad.stages.polish import Polish, polish, settle, suspect
+from netpurify.lad.stages.simplex import walk
 from netpurify.lad.status import Status
+from netpurify.lad.verifier.evidence import certify, demote_unvouched
 
 _CLIP = 256.0
 """Data beyond this many times the typical size are pulled in: L1 feels their sign only, but rounding their size."""

@@ -5,8 +5,8 @@ Counters start from ``np.int64(0)``: for the literal 0 numba would compile the f
 
 import numpy as np
 
-from netpurify.lad.compiled import inner, kernel
-from netpurify.lad.order import kth_smallest, median_of_sample
+from netpurify.lad.kernels.compiled import inner, kernel
+from netpurify.lad.kernels.select import kth_smallest, median_of_sample
 
 ACTIVE, PROVEN, OPEN = 0, 1, 2
 """Where a column stands: still being worked on; proven; or in need of another stage."""

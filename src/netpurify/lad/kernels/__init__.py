@@ -1,0 +1,1 @@
+"""Compiled building blocks: products, factorisations, order statistics."""
