@@ -141,7 +141,7 @@ def count(A: np.ndarray, B: np.ndarray, altered: np.ndarray) -> Count:
     """Solve, verify, and compare the claims with the truth."""
     design = lad.Design.prepare(A)
     solution = lad.solve(design, B, threads=1)
-    checked = lad.verify(design, B, solution).status
+    checked = lad.verify(design, B, solution.claim).status
     claimed = solution.status == lad.Status.RECOVERED
     found = np.asarray(solution.residual) != 0.0
     solved = (found == altered).all(axis=0)

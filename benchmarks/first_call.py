@@ -37,7 +37,7 @@ A, B = planted(392, 42, 0.1)
 easy = lad.solve(A, B)
 assert easy.statistics.pivots == 0
 lap()
-lad.verify(A, B, easy)
+lad.verify(A, B, easy.claim)
 lap()
 hard = lad.solve(*planted(100, 40, 0.5))
 assert hard.statistics.pivots > 0

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeVar
 
@@ -50,8 +50,8 @@ class Problem:
         """Largest relative gap that the verifier finds in ``coefficients`` [q, n] of the first n columns."""
         n = coefficients.shape[1]
         dual, floor = np.asarray(self.exact.dual)[:, :n], self.exact.noise_floor[:n]
-        answer = replace(self.exact, coefficients=coefficients, dual=dual, noise_floor=floor)
-        return float(lad.verify(self.design, self.B[:, :n], answer).relative_gap.max())
+        claim = lad.Claim(coefficients, dual, floor)
+        return float(lad.verify(self.design, self.B[:, :n], claim).relative_gap.max())
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _ours(problem: Problem, solver: str, *, threads: int | None = None, noise_fl
         best_ms=min(spent),
         gap=problem.worst_gap(np.asarray(solution.coefficients)),
         columns=count,
-        certified=float(lad.verify(problem.design, B, solution).certified.mean()),
+        certified=float(lad.verify(problem.design, B, solution.claim).certified.mean()),
         note=note if len(cpu) >= REPEATS else f"{note}; timed {len(cpu)}x only",
     )
 

@@ -22,7 +22,7 @@ warm = time.perf_counter() - began
 began = time.perf_counter()
 solution = lad.solve(A, B)
 ours = (time.perf_counter() - began) / P
-certificate = lad.verify(A, B, solution)
+certificate = lad.verify(A, B, solution.claim)
 
 
 def highs(b: np.ndarray) -> float:

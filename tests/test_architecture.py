@@ -110,7 +110,7 @@ def test_public_names():
         "pose", "prepare", "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
-        "Certificate", "Design", "Solution", "Statistics", "Status", "WorstCase",
+        "Certificate", "Claim", "Design", "Solution", "Statistics", "Status", "WorstCase",
         "largest_share", "recovery_probability", "solve", "stream", "tolerance", "verify", "worst_case",
     ]  # fmt: skip
     assert checkpoint.__all__ == [

@@ -58,7 +58,7 @@ def test_minimum_is_no_worse_than_that_of_highs(solve, name):
 def test_every_column_is_certified_with_the_expected_status(solve, name):
     problem = PROBLEMS[name]
     solution = solve(problem.A, problem.B)
-    certificate = lad.verify(problem.A, problem.B, solution)
+    certificate = lad.verify(problem.A, problem.B, solution.claim)
     assert np.array_equal(certificate.status, solution.status)
     assert (certificate.certified | (certificate.status == Status.RANK_FULL)).all(), certificate.status
     if problem.status is not None:

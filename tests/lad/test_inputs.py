@@ -24,7 +24,7 @@ def test_torch_in_torch_out(problem):
     assert isinstance(solution.coefficients, torch.Tensor)
     assert solution.coefficients.dtype == torch.float64
     np.testing.assert_allclose(solution.coefficients.numpy(), problem.truth, atol=1e-12)
-    certificate = lad.verify(torch.from_numpy(problem.A), torch.from_numpy(problem.B), solution)
+    certificate = lad.verify(torch.from_numpy(problem.A), torch.from_numpy(problem.B), solution.claim)
     assert (certificate.status == Status.RECOVERED).all()
 
 
@@ -34,7 +34,7 @@ def test_one_right_hand_side_is_one_answer(problem):
     assert one.residual.shape == one.dual.shape == (40,)
     assert Status(int(one.status)) is Status.RECOVERED
     assert np.array_equal(one.coefficients, many.coefficients[:, 2])
-    assert lad.verify(problem.A, problem.B[:, 2], one).gap.shape == ()
+    assert lad.verify(problem.A, problem.B[:, 2], one.claim).gap.shape == ()
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])

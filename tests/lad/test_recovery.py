@@ -60,7 +60,7 @@ def test_a_floor_of_zero_takes_every_digit_as_meant():
     problem = planted(60, 8, 10, 0.1, seed=403)
     B = problem.B.astype(np.float32).astype(np.float64)
     solution = lad.solve(problem.A, B, noise_floor=0.0)
-    certificate = lad.verify(problem.A, B, solution)
+    certificate = lad.verify(problem.A, B, solution.claim)
     assert (solution.status == Status.OPTIMAL).all()
     assert (certificate.relative_gap < 1e-12).all()
     assert (certificate.zeros == 8).all()
@@ -70,7 +70,7 @@ def test_gap_of_a_detected_floor_is_reported_and_small():
     problem = planted(300, 40, 60, 0.1, seed=404)
     B = problem.B.astype(np.float32).astype(np.float64)
     solution = lad.solve(problem.A, B)
-    certificate = lad.verify(problem.A, B, solution)
+    certificate = lad.verify(problem.A, B, solution.claim)
     assert (certificate.gap > 0).all()
     assert (certificate.gap <= 2 * 300 * solution.noise_floor).all()
 

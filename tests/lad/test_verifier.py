@@ -1,6 +1,6 @@
 """The verifier believes nothing: every kind of wrong answer must be seen."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ from netpurify.lad import Status
 def solved():
     problem = planted(80, 12, 6, 0.15, seed=100)
     solution = lad.solve(problem.A, problem.B)
-    assert (lad.verify(problem.A, problem.B, solution).status == Status.RECOVERED).all()
+    assert (lad.verify(problem.A, problem.B, solution.claim).status == Status.RECOVERED).all()
     return problem, solution
 
 
 def test_lower_bound_is_the_minimum_that_highs_finds(solved):
     problem, solution = solved
-    certificate = lad.verify(problem.A, problem.B, solution)
+    certificate = lad.verify(problem.A, problem.B, solution.claim)
     theirs = [highs(problem.A, b) for b in problem.B.T]
     np.testing.assert_allclose(certificate.lower_bound, theirs, rtol=1e-9)
     np.testing.assert_allclose(certificate.objective, theirs, rtol=1e-9)
@@ -30,7 +30,7 @@ def test_wrong_coefficient_opens_the_gap(solved):
     problem, solution = solved
     coefficients = solution.coefficients.copy()
     coefficients[4, 2] += 1e-6
-    certificate = lad.verify(problem.A, problem.B, replace(solution, coefficients=coefficients))
+    certificate = lad.verify(problem.A, problem.B, replace(solution.claim, coefficients=coefficients))
     assert certificate.status[2] not in (Status.RECOVERED, Status.OPTIMAL, Status.CLEAN)
     assert certificate.gap[2] > 1e-7
     assert (np.delete(certificate.status, 2) == Status.RECOVERED).all()
@@ -41,7 +41,7 @@ def test_wrong_sign_in_the_dual_is_seen(solved):
     dual = solution.dual.copy()
     row = np.flatnonzero(solution.residual[:, 3])[0]
     dual[row, 3] *= -1
-    certificate = lad.verify(problem.A, problem.B, replace(solution, dual=dual))
+    certificate = lad.verify(problem.A, problem.B, replace(solution.claim, dual=dual))
     assert certificate.status[3] == Status.WITHIN_GAP
     assert certificate.infeasibility[3] > 1e-3
     assert certificate.relative_gap[3] > 1e-3
@@ -49,14 +49,14 @@ def test_wrong_sign_in_the_dual_is_seen(solved):
 
 def test_dual_beyond_the_box_is_shrunk_into_it(solved):
     problem, solution = solved
-    certificate = lad.verify(problem.A, problem.B, replace(solution, dual=1.5 * solution.dual))
+    certificate = lad.verify(problem.A, problem.B, replace(solution.claim, dual=1.5 * solution.dual))
     np.testing.assert_allclose(certificate.infeasibility, 0.5)
-    np.testing.assert_allclose(certificate.lower_bound, lad.verify(problem.A, problem.B, solution).lower_bound)
+    np.testing.assert_allclose(certificate.lower_bound, lad.verify(problem.A, problem.B, solution.claim).lower_bound)
 
 
 def test_shrunken_dual_proves_less(solved):
     problem, solution = solved
-    certificate = lad.verify(problem.A, problem.B, replace(solution, dual=0.5 * solution.dual))
+    certificate = lad.verify(problem.A, problem.B, replace(solution.claim, dual=0.5 * solution.dual))
     assert (certificate.status == Status.WITHIN_GAP).all()
     np.testing.assert_allclose(certificate.relative_gap, 0.5, rtol=1e-6)
 
@@ -65,21 +65,24 @@ def test_shrunken_dual_proves_less(solved):
 def test_swapped_columns_are_seen(solved, names):
     problem, solution = solved
     order = [1, 0, 2, 3, 4, 5]
-    swapped = replace(solution, **{name: getattr(solution, name)[:, order] for name in names})
+    swapped = replace(solution.claim, **{name: getattr(solution, name)[:, order] for name in names})
     certificate = lad.verify(problem.A, problem.B, swapped)
     assert not certificate.certified[:2].any()
     assert certificate.certified[2:].all()
 
 
-def test_status_and_residual_of_the_solution_are_not_believed(solved):
+def test_a_claim_has_nothing_that_could_be_believed(solved):
     problem, solution = solved
-    lies = replace(solution, status=np.full_like(solution.status, Status.CLEAN), residual=0 * solution.residual)
-    assert (lad.verify(problem.A, problem.B, lies).status == Status.RECOVERED).all()
+    assert [field.name for field in fields(lad.Claim)] == ["coefficients", "dual", "noise_floor"]
+    claim = lad.Claim(solution.coefficients, solution.dual)
+    assert lad.verify(problem.A, problem.B, claim).noise_floor.tolist() == [0.0] * 6
+    one = replace(solution.claim, noise_floor=1e-12)
+    assert (lad.verify(problem.A, problem.B, one).status == Status.RECOVERED).all(), "one floor for all columns"
 
 
 def test_the_noise_floor_that_was_claimed_is_shown(solved):
     problem, solution = solved
-    wide = replace(solution, noise_floor=np.full(6, 100.0))
+    wide = replace(solution.claim, noise_floor=np.full(6, 100.0))
     certificate = lad.verify(problem.A, problem.B, wide)
     assert (certificate.noise_floor == 100.0).all()
     assert (certificate.status == Status.CLEAN).all(), "at a floor of 100 everything is zero, and the floor says so"
@@ -95,13 +98,13 @@ def test_lower_bound_holds_for_any_dual():
         dual = rng.standard_normal(problem.B.shape)
         dual -= basis @ (basis.T @ dual)
         dual /= np.abs(dual).max(axis=0) * rng.uniform(1.0, 3.0)
-        bound = lad.verify(problem.A, problem.B, replace(solution, dual=dual)).lower_bound
-        assert (bound <= lad.verify(problem.A, problem.B, solution).objective * (1 + 1e-12)).all()
+        bound = lad.verify(problem.A, problem.B, replace(solution.claim, dual=dual)).lower_bound
+        assert (bound <= lad.verify(problem.A, problem.B, solution.claim).objective * (1 + 1e-12)).all()
 
 
 def test_two_minimisers_are_not_called_unique():
     A, B = np.ones((4, 1)), np.array([[0.0], [1.0], [2.0], [5.0]])
-    certificate = lad.verify(A, B, lad.solve(A, B))
+    certificate = lad.verify(A, B, lad.solve(A, B).claim)
     assert certificate.objective[0] == pytest.approx(6.0)  # any value between the middle two
     assert not certificate.unique[0]
     assert np.isinf(certificate.stability[0])
@@ -109,7 +112,7 @@ def test_two_minimisers_are_not_called_unique():
 
 def test_stability_bounds_what_a_change_of_the_data_does():
     problem = planted(60, 8, 5, 0.1, seed=102)
-    certificate = lad.verify(problem.A, problem.B, lad.solve(problem.A, problem.B))
+    certificate = lad.verify(problem.A, problem.B, lad.solve(problem.A, problem.B).claim)
     assert certificate.unique.all()
     rng = np.random.default_rng(102)
     before = problem.A @ lad.solve(problem.A, problem.B).coefficients
@@ -123,7 +126,7 @@ def test_stability_bounds_what_a_change_of_the_data_does():
 
 def test_surplus_counts_zeros_beyond_the_rank():
     problem = planted(80, 12, 6, 0.15, seed=100)
-    certificate = lad.verify(problem.A, problem.B, lad.solve(problem.A, problem.B))
+    certificate = lad.verify(problem.A, problem.B, lad.solve(problem.A, problem.B).claim)
     residual = problem.B - problem.A @ problem.truth
     assert np.array_equal(certificate.zeros, (np.abs(residual) < 1e-12).sum(axis=0))
     assert np.array_equal(certificate.surplus, certificate.zeros - 12)
@@ -132,9 +135,9 @@ def test_surplus_counts_zeros_beyond_the_rank():
 def test_shapes_must_fit(solved):
     problem, solution = solved
     with pytest.raises(InputError, match=r"expected B and dual \[80, 5\]"):
-        lad.verify(problem.A, problem.B[:, :5], solution)
+        lad.verify(problem.A, problem.B[:, :5], solution.claim)
     with pytest.raises(InputError, match="got"):
-        lad.verify(problem.A[:, :5], problem.B, solution)
+        lad.verify(problem.A[:, :5], problem.B, solution.claim)
 
 
 def test_nearly_dependent_columns_hide_nothing():
@@ -143,8 +146,10 @@ def test_nearly_dependent_columns_hide_nothing():
     A, b = np.column_stack([a, a + 1e-10 * d]), 2 * a + 3 * d
     b[:10] += rng.standard_normal(10)
     best, one = lad.solve(A, b), lad.solve(a[:, None], b)
-    poor = replace(best, coefficients=np.append(one.coefficients, 0.0), dual=one.dual, noise_floor=one.noise_floor)
-    assert lad.verify(A, b, best).certified
+    poor = replace(
+        best.claim, coefficients=np.append(one.coefficients, 0.0), dual=one.dual, noise_floor=one.noise_floor
+    )
+    assert lad.verify(A, b, best.claim).certified
     assert not lad.verify(A, b, poor).certified
 
 
@@ -153,7 +158,7 @@ def test_cancelling_coefficients_hide_nothing():
     a, b = rng.standard_normal((2, 40))
     A = np.column_stack([a, a])
     best = lad.solve(A, b)
-    poor = replace(best, coefficients=np.array([2.0**50 + 3, -(2.0**50)]))
+    poor = replace(best.claim, coefficients=np.array([2.0**50 + 3, -(2.0**50)]))
     assert not lad.verify(A, b, poor).certified
 
 
@@ -165,8 +170,8 @@ def test_wild_entries_hide_nothing():
     b[:30] = A[:30] @ second
     b[60:] = np.where(rng.random(40) < 0.5, 1e30, -1e30)
     best = lad.solve(A, b)
-    assert lad.verify(A, b, best).certified
-    assert not lad.verify(A, b, replace(best, coefficients=second + 1.0)).certified
+    assert lad.verify(A, b, best.claim).certified
+    assert not lad.verify(A, b, replace(best.claim, coefficients=second + 1.0)).certified
 
 
 @pytest.mark.parametrize("field", ["coefficients", "dual"])
@@ -174,7 +179,7 @@ def test_what_is_not_a_number_fails(solved, field):
     problem, solution = solved
     broken = getattr(solution, field).copy()
     broken[0, 1] = np.nan
-    certificate = lad.verify(problem.A, problem.B, replace(solution, **{field: broken}))
+    certificate = lad.verify(problem.A, problem.B, replace(solution.claim, **{field: broken}))
     assert certificate.status[1] == Status.FAILED
     assert certificate.certified[[0, 2, 3, 4, 5]].all()
 
@@ -183,7 +188,7 @@ def test_what_is_not_a_number_fails(solved, field):
 def test_noise_floor_must_make_sense(solved, floor):
     problem, solution = solved
     with pytest.raises(InputError, match="finite number >= 0"):
-        lad.verify(problem.A, problem.B, replace(solution, noise_floor=np.full(6, floor)))
+        lad.verify(problem.A, problem.B, replace(solution.claim, noise_floor=np.full(6, floor)))
 
 
 def test_one_large_row_does_not_pay_for_the_others():
@@ -194,4 +199,4 @@ def test_one_large_row_does_not_pay_for_the_others():
     b[1:15] += rng.normal(1, 1, 14)
     best = lad.solve(A, b, noise_floor=0.0)
     across = np.linalg.svd(A[:1])[2][1]
-    assert not lad.verify(A, b, replace(best, coefficients=best.coefficients + 0.01 * across)).certified
+    assert not lad.verify(A, b, replace(best.claim, coefficients=best.coefficients + 0.01 * across)).certified

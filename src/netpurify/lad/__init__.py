@@ -1,10 +1,10 @@
 """Least absolute deviations: many L1 regressions that share one design, solved exactly and proven.
 
-    solution = lad.solve(A, B)               argmin |B - A U|_1, column by column
-    certificate = lad.verify(A, B, solution) what A, B, U and the dual alone prove about it
+    solution = lad.solve(A, B)                       argmin |B - A U|_1, column by column
+    certificate = lad.verify(A, B, solution.claim)   what A, B, U and the dual alone prove about it
 
-    lad.largest_share(392, 42, units=300)    how much may be altered, for a generic design of this size
-    lad.worst_case(A).alterations            how many entries may always be altered, for this design
+    lad.largest_share(392, 42, units=300)            how much may be altered, for a generic design of this size
+    lad.worst_case(A).alterations                    how many entries may always be altered, for this design
 
 ``Design.prepare(A)`` factors a design once for many calls; ``stream`` takes right-hand sides block by block.
 ``recovery_probability`` and ``tolerance`` tell the odds for a generic design.
@@ -16,10 +16,11 @@ from netpurify.lad.odds.limits import largest_share, recovery_probability, toler
 from netpurify.lad.solution import Solution, Statistics
 from netpurify.lad.solver import solve, stream
 from netpurify.lad.status import Status
-from netpurify.lad.verifier.certificate import Certificate, verify
+from netpurify.lad.verifier.certificate import Certificate, Claim, verify
 
 __all__ = [
     "Certificate",
+    "Claim",
     "Design",
     "Solution",
     "Statistics",

@@ -8,16 +8,15 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from netpurify.errors import InputError
-from netpurify.lad.arrays import ArrayLike, to_numpy
+from netpurify.lad.arrays import ArrayLike, to_matrix
 from netpurify.lad.kernels.product import product
-from netpurify.lad.verifier.sparse import SparseVectors, sparse_vectors
+from netpurify.lad.kernels.redundancy import smallest_left_over, strictly_inside
+from netpurify.lad.verifier.column_space import ColumnSpace, RowFacts, unit_columns
 from netpurify.threads import one_blas_thread
 
 _TILE = 8
 """Matrices are padded with zeros to multiples of this, so that ``product`` and the vector units meet no ragged edge."""
 _COMPLEMENT_BYTES = 256 << 20
-_SMALLEST, _LARGEST = 1e-150, 1e150
 
 
 def padded(extent: int) -> int:
@@ -26,7 +25,7 @@ def padded(extent: int) -> int:
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(ColumnSpace):
     """Orthonormal basis of a design's columns, with its rank, leverages and the way back to coefficients.
 
     Rows of zeros ("dead", e.g. border pixels) constrain nothing and are set aside; everything below is about the
@@ -37,13 +36,12 @@ class Design:
         live: Indices of the rows that are not all zero, shape [live_count].
         rank: Numerical rank.
         basis: Orthonormal basis, shape [padded(live_count), padded(rank)].
+        compact: The basis without padding, shape [live_count, rank].
         pivots: Indices of ``rank`` independent columns, shape [rank].
         independent: Those columns as rows, shape [padded(rank), padded(k)].
         to_coefficients: T with coefficients of the independent columns = coordinates in the basis @ T,
             shape [padded(rank), padded(rank)].
-        row_norms: Euclidean norm of each live row after scaling the columns to unit norm.
-        row_class: For each row, the number of its class of rows that are multiples of one another; -1 for dead rows.
-        integral: Whether every entry is a whole multiple of the smallest, so that zero residuals can be mere ties.
+        rows: Norms of the live rows, and which of them are multiples of one another.
         condition: Estimated condition number of the independent columns, scaled to unit norm.
     """
 
@@ -51,12 +49,11 @@ class Design:
     live: NDArray[np.intp]
     rank: int
     basis: NDArray[np.float64]
+    compact: NDArray[np.float64]
     pivots: NDArray[np.intp]
     independent: NDArray[np.float64]
     to_coefficients: NDArray[np.float64]
-    row_norms: NDArray[np.float64]
-    row_class: NDArray[np.intp]
-    integral: bool
+    rows: RowFacts
     condition: float
 
     @classmethod
@@ -73,73 +70,36 @@ class Design:
         Raises:
             InputError: The matrix is not two-dimensional, not real or not finite.
         """
-        values = to_numpy(matrix, "the design")
-        if values.ndim != 2:
-            raise InputError(f"the design must be a matrix [k, q]; got shape {list(values.shape)}")
-        unit = np.finfo(values.dtype).eps if values.dtype.kind == "f" else np.finfo(np.float64).eps
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        if not np.isfinite(values).all():
-            row, column = np.argwhere(~np.isfinite(values))[0]
-            raise InputError(
-                f"the design must be finite; entry [{row}, {column}] is {values[row, column]}; "
-                "drop that row, or that column, first"
-            )
-        sizes = np.abs(values[values != 0.0])
-        if sizes.size and not (sizes.min() > _SMALLEST and sizes.max() < _LARGEST):
-            raise InputError(
-                f"the design's entries must lie between {_SMALLEST:g} and {_LARGEST:g} in size, so that squares "
-                f"neither vanish nor overflow; got {sizes.min():g} to {sizes.max():g}; rescale its columns"
-            )
+        values, unit = to_matrix(matrix)
         if rank_tolerance is None:
-            rank_tolerance = max(1, *values.shape) * float(unit)
+            rank_tolerance = max(1, *values.shape) * unit
         # One BLAS thread: the factors, and so every answer, must not depend on how many cores there are.
         with one_blas_thread():
             return cls._factor(values, rank_tolerance)
 
     @classmethod
     def _factor(cls, matrix: NDArray[np.float64], tolerance: float) -> "Design":
-        largest = np.abs(matrix).max(axis=1, initial=0.0)
-        live = np.flatnonzero(largest)
-        rows = matrix[live]
-        scale = _column_norms(rows)
-        scaled = rows / scale
+        live = np.flatnonzero(np.abs(matrix).max(axis=1, initial=0.0))
+        scaled, norms = unit_columns(matrix[live])
         basis, triangle, order = _pivoted_qr(scaled)
         diagonal = np.abs(np.diagonal(triangle))
         rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
         inverse = scipy.linalg.solve_triangular(triangle[:rank, :rank], np.eye(rank)) if rank else np.zeros((0, 0))
         pivots = order[:rank]
-        to_coefficients = _pad((inverse / scale[pivots, None]).T)
-        row_class = np.full(matrix.shape[0], -1, dtype=np.intp)
-        row_class[live] = _row_classes(scaled)
+        to_coefficients = _pad((inverse / norms[pivots, None]).T)
         condition = float(np.linalg.norm(inverse) * np.linalg.norm(triangle[:rank, :rank])) if rank else 1.0
         return cls(
             matrix=matrix,
             live=live,
             rank=rank,
             basis=_pad(basis[:, :rank]),
+            compact=np.ascontiguousarray(basis[:, :rank]),
             pivots=pivots,
             independent=_pad(matrix[:, pivots].T),
             to_coefficients=to_coefficients,
-            row_norms=np.linalg.norm(scaled, axis=1),
-            row_class=row_class,
-            integral=on_a_grid(matrix),
+            rows=RowFacts.of(scaled),
             condition=condition,
         )
-
-    @property
-    def fan_in(self) -> int:
-        """Number of rows, k."""
-        return self.matrix.shape[0]
-
-    @property
-    def columns(self) -> int:
-        """Number of columns, q."""
-        return self.matrix.shape[1]
-
-    @property
-    def place(self) -> slice | NDArray[np.intp]:
-        """Where the live rows stand among all rows, as an index: a slice, which copies nothing, if none is dead."""
-        return slice(0, self.live.size) if self.live.size == self.fan_in else self.live
 
     @property
     def full(self) -> bool:
@@ -182,24 +142,6 @@ class Design:
         return product(coordinates, self.transposed)
 
     @cached_property
-    def compact(self) -> NDArray[np.float64]:
-        """The basis without padding, [live_count, rank]."""
-        return np.ascontiguousarray(self.basis[: self.live.size, : self.rank])
-
-    @property
-    def even(self) -> bool:
-        """Whether every live row is evidence in its own right: no multiple of another, and none far smaller."""
-        distinct = int(self.row_class.max(initial=-1)) + 1 == self.live.size
-        return distinct and bool(self.sizes[self.live].min(initial=1.0) > 1e-4)
-
-    @cached_property
-    def sizes(self) -> NDArray[np.float64]:
-        """Norm of each row over the largest norm, [k]; 0 for dead rows."""
-        sizes = np.zeros(self.fan_in)
-        sizes[self.live] = self.row_norms / self.row_norms.max(initial=1e-300)
-        return sizes
-
-    @cached_property
     def complement(self) -> NDArray[np.float64] | None:
         """The projector I - basis basis' on what the columns do not span; ``None`` where too large or of little use."""
         size = self.live.size
@@ -211,33 +153,36 @@ class Design:
 
     @cached_property
     def witness(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Irregular numbers between 1 and 2, one per padded live row, and their part orthogonal to the basis."""
+        """The irregular numbers, padded to the rows of the basis, and their part orthogonal to the basis."""
         irregular = np.zeros(self.basis.shape[0])
-        irregular[: self.live.size] = 1.0 + np.modf(np.arange(1, self.live.size + 1) * 0.6180339887498949)[0]
+        irregular[: self.live.size] = self.irregular
         return irregular, irregular - self.basis @ (irregular @ self.basis)
 
-    @cached_property
-    def sparse(self) -> SparseVectors:
-        """Vectors of the column space that vanish on most live rows; looked for only where residuals tie."""
-        with one_blas_thread():
-            return sparse_vectors(self.matrix[self.live], self.pivots)
+    def orthogonal(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The part of ``values`` [n, live_count] that is orthogonal to the column space."""
+        padded_values = np.zeros((values.shape[0], self.basis.shape[0]))
+        padded_values[:, : self.live.size] = values
+        padded_values -= self.fitted(self.coordinates(padded_values))
+        return padded_values[:, : self.live.size]
 
-    @cached_property
-    def norms(self) -> NDArray[np.float64] | None:
-        """Euclidean norm of each live row as it was given; ``None`` where all are the same."""
-        norms = np.linalg.norm(self.matrix[self.live], axis=1)
-        return norms if np.ptp(norms) > 1e-9 * norms.max(initial=0.0) else None
+    def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """How well the ``chosen`` rows determine each other, by a compiled loop; see ``ColumnSpace``."""
+        smallest = np.zeros(chosen.shape[0])
+        smallest_left_over(self.compact, chosen, self.irregular, smallest)
+        return smallest
 
-    @cached_property
-    def sparse_scaled(self) -> SparseVectors:
-        """As ``sparse``, after every row was divided by its norm, which undoes weights of the rows."""
-        with one_blas_thread():
-            return sparse_vectors(self.matrix[self.live] / self.norms[:, None], self.pivots)  # type: ignore[index]
+    def uniqueness(
+        self, dual: NDArray[np.float64], proven: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Uniqueness and stability of the ``proven`` columns, by a compiled loop; see ``ColumnSpace``."""
+        unique, stability = np.zeros(proven.size, np.bool_), np.full(proven.size, np.inf)
+        strictly_inside(self.compact, dual, proven, unique, stability)
+        return unique, stability
 
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
         with one_blas_thread():
-            _ = self.single, self.compact, self.complement, self.witness, self.sizes
+            _ = self.single, self.complement, self.witness
 
     @property
     def panel(self) -> int:
@@ -255,20 +200,6 @@ def _pad(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return wide
 
 
-def on_a_grid(matrix: NDArray[np.float64]) -> bool:
-    """Whether all entries are small whole multiples of the smallest of them."""
-    sizes = np.abs(matrix)
-    steps = sizes / sizes[sizes > 0.0].min(initial=np.inf)
-    return bool((steps < 1e6).all() and (np.abs(steps - np.rint(steps)) < 1e-9).all())
-
-
-def _column_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Euclidean norms, 1 for zero columns, safe for entries whose squares would overflow or vanish."""
-    peak = np.abs(rows).max(axis=0, initial=0.0)
-    peak[peak == 0.0] = 1.0
-    return peak * np.maximum(np.linalg.norm(rows / peak, axis=0), 1.0)
-
-
 def _pivoted_qr(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
     """QR with column pivoting; tall matrices are first reduced by a plain QR, which runs at full speed."""
     if 0 in matrix.shape:
@@ -280,14 +211,3 @@ def _pivoted_qr(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArr
     tall, square = np.linalg.qr(matrix)
     turn, triangle, order = pivoted(square, mode="economic", pivoting=True)
     return tall @ turn, triangle, order
-
-
-def _row_classes(rows: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Number the classes of rows that are multiples of one another (to 1e-12)."""
-    if not rows.size:
-        return np.zeros(rows.shape[0], dtype=np.intp)
-    peak = np.abs(rows).argmax(axis=1)
-    directions = rows / np.take_along_axis(rows, peak[:, None], axis=1)
-    keys = np.round(directions, 12) + 0.0  # + 0.0 turns -0.0 into 0.0, which would otherwise differ in bits
-    _, classes = np.unique(np.ascontiguousarray(keys).view(np.dtype((np.void, 8 * rows.shape[1]))), return_inverse=True)
-    return classes.reshape(-1)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from netpurify.lad.arrays import ArrayLike
 from netpurify.lad.status import Status, certified
+from netpurify.lad.verifier.certificate import Claim
 
 STAGES = ("least squares", "identify", "simplex")
 """Names of the stages that can finish a column; ``Solution.stage`` holds positions in this list."""
@@ -55,6 +56,11 @@ class Solution:
     stage: NDArray[np.int8]
     rank: int
     statistics: Statistics
+
+    @property
+    def claim(self) -> Claim:
+        """What ``verify`` is to check."""
+        return Claim(self.coefficients, self.dual, self.noise_floor)
 
     def count(self, status: Status) -> int:
         """Number of columns with this status."""

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from netpurify.errors import InputError
-from netpurify.lad.arrays import ArrayLike, kind_of, to_numpy
+from netpurify.lad.arrays import ArrayLike, is_tensor, kind_of, to_numpy
 from netpurify.lad.design import Design
-from netpurify.lad.experimental.torch_stages import TorchStages
 from netpurify.lad.kernels.clock import STEPS
 from netpurify.lad.solution import STAGES, Solution, Statistics
 from netpurify.lad.stages.pipeline import Answer, Identify, PanelAnswer, identify_compiled, solve_panel
@@ -214,9 +212,7 @@ def _prepare(matrix: ArrayLike | Design, right: ArrayLike) -> tuple[Design, NDAr
     return design, values, kind_of(right)
 
 
-def _plan(
-    design: Design, accuracy: float, method: str, backend: str, threads: int | None, device: torch.device
-) -> _Plan:
+def _plan(design: Design, accuracy: float, method: str, backend: str, threads: int | None, device: str) -> _Plan:
     if not 0.0 <= accuracy < 1.0:
         raise InputError(f"accuracy must lie in [0, 1), as a share of the objective; got {accuracy}")
     if method not in ("auto", "simplex"):
@@ -226,10 +222,10 @@ def _plan(
     if threads is not None and threads < 1:
         raise InputError(f"threads must be at least 1, or None for all cores; got {threads}")
     if backend == "auto":
-        backend = "compiled" if device.type in ("cpu", "mps") else "torch"  # mps has no float64
+        backend = "compiled" if device.startswith(("cpu", "mps")) else "torch"  # mps has no float64
     identify: Identify | None = None
     if method == "auto":
-        identify = TorchStages.prepare(design, device) if backend == "torch" else identify_compiled
+        identify = _through_torch(design, device) if backend == "torch" else identify_compiled
     design.warm()
     return _Plan(design, accuracy, identify, threads or _cores())
 
@@ -241,8 +237,16 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _device(*values: ArrayLike | Design) -> torch.device:
-    return next((value.device for value in values if isinstance(value, torch.Tensor)), torch.device("cpu"))
+def _through_torch(design: Design, device: str) -> Identify:
+    # Imported here, so that nobody pays for torch who does not use it.
+    from netpurify.lad.experimental.torch_stages import TorchStages
+
+    return TorchStages.prepare(design, device)
+
+
+def _device(*values: ArrayLike | Design) -> str:
+    """Name of the device of the first tensor; ``"cpu"`` if there is none."""
+    return next((str(value.device) for value in values if is_tensor(value)), "cpu")
 
 
 def _floors(noise_floor: float | ArrayLike | None, count: int) -> NDArray[np.float64]:

@@ -203,7 +203,7 @@ def fit_block(block: _Block, threads: int | None = 1) -> UnitFits:
     """Solve and verify the regressions of one block, and keep what was asked for."""
     design, options = block.design, block.options
     solution = lad.solve(design, block.difference, noise_floor=block.noise_floor, threads=threads)
-    certificate = lad.verify(design, block.difference, solution) if options.verify else None
+    certificate = lad.verify(design, block.difference, solution.claim) if options.verify else None
     coefficients, residual = np.asarray(solution.coefficients), np.asarray(solution.residual)
     altered = ~(residual == 0.0)  # NaN, where a weight is missing, is not zero
     used = np.ascontiguousarray(coefficients[design.pivots])

@@ -148,7 +148,7 @@ def _fit(
     if fit == "l1":
         floor = _rounding(layer, reference) if noise_floor is None else noise_floor
         solution = lad.solve(design, difference, noise_floor=floor, threads=threads)
-        certificate = lad.verify(design, difference, solution) if certify else None
+        certificate = lad.verify(design, difference, solution.claim) if certify else None
         change = seen.T @ torch.as_tensor(solution.coefficients).to(seen)
     if fit == "l2":
         change = seen.T @ torch.linalg.lstsq(seen.T, torch.nan_to_num(difference), driver="gelsd").solution

@@ -48,7 +48,7 @@ class TorchStages:
     basis: Tensor
 
     @classmethod
-    def prepare(cls, design: Design, device: torch.device) -> "TorchStages":
+    def prepare(cls, design: Design, device: str) -> "TorchStages":
         """Move the design's basis to ``device``."""
         return cls(torch.from_numpy(design.compact).to(device))
 

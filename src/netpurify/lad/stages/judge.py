@@ -7,6 +7,7 @@ import numpy as np
 
 from netpurify.lad.kernels.compiled import inner, kernel
 from netpurify.lad.kernels.select import kth_smallest, median_of_sample
+from netpurify.lad.verifier.evidence import REDUNDANT
 
 ACTIVE, PROVEN, OPEN = 0, 1, 2
 """Where a column stands: still being worked on; proven; or in need of another stage."""
@@ -15,8 +16,6 @@ NOISE_TAIL = 20.0
 """In robust standard deviations: what is trimmed on the way, and what no rounding noise reaches at the end."""
 PINNED = 0.999
 """A guess of the dual beyond this is taken for +-1."""
-VOUCHED = 1e-8
-"""A component of a random null vector above this shows that the other rows would notice a change of this one."""
 BIMODAL = 1e-4
 """A detected floor must lie this far below the typical alteration, or the residual is just dense."""
 
@@ -163,5 +162,5 @@ def _all_vouched(left_out, free, rows):
     """Whether the rows used vouch for one another; then they also vouch for any other row that fits."""
     vouched = True
     for j in range(rows):
-        vouched &= left_out[j] or abs(free[j]) > VOUCHED
+        vouched &= left_out[j] or abs(free[j]) > REDUNDANT
     return vouched

@@ -14,7 +14,8 @@ from netpurify.lad.stages.judge import OPEN, PROVEN
 from netpurify.lad.stages.polish import Polish, polish, settle, suspect
 from netpurify.lad.stages.simplex import walk
 from netpurify.lad.status import Status
-from netpurify.lad.verifier.evidence import certify, demote_unvouched
+from netpurify.lad.verifier.check import check
+from netpurify.lad.verifier.residuals import Candidate
 
 _CLIP = 256.0
 """Data beyond this many times the typical size are pulled in: L1 feels their sign only, but rounding their size."""
@@ -189,10 +190,10 @@ def _least_squares(
     count, rows = data.shape[0], design.live.size
     width = design.width(count)
     columns = np.zeros((width, design.basis.shape[0]))
-    columns[:count, :rows] = data[:, design.place]
+    columns[:count, :rows] = data[:, design.live_index]
     erased = np.isnan(columns)
     columns[erased] = 0.0
-    typical = _pull_in(columns, design.row_norms, clip=clip)
+    typical = _pull_in(columns, design.rows.norms, clip=clip)
     coordinates = design.coordinates(columns)
     residual = columns - design.fitted(coordinates)
     largest = np.abs(columns).max(axis=1)
@@ -239,16 +240,20 @@ def _finish(
     dual = np.zeros_like(padded_data)
     if live < rows:
         dual = np.sign(np.nan_to_num(padded_data))  # right for dead rows: their residual is the datum itself
-    dual[:, design.place] = work.dual[:, :live]
+    dual[:, design.live_index] = work.dual[:, :live]
     independent = _to_coefficients(design, start + work.coordinates)
     fitted = product(independent, design.independent)
-    residual, dual, facts = certify(design, padded_data, fitted, dual, work.floor, accuracy=accuracy)
-    demote_unvouched(design, residual, work.floor, work.vouched, facts)
-    residual[np.abs(residual) <= work.floor[:, None]] = 0.0
+    candidate = Candidate(padded_data, fitted, dual, work.floor)
+    checked = check(design, candidate, accuracy=accuracy, redundant=work.vouched)
+    residual = np.where(np.abs(checked.residual) <= work.floor[:, None], 0.0, checked.residual)
     coefficients = np.zeros((count, design.columns))
     coefficients[:, design.pivots] = independent[:count, : design.rank]
     return Answer(
-        coefficients, residual[:count, :rows], dual[:count, :rows], facts["status"][:count], work.floor[:count].copy()
+        coefficients,
+        residual[:count, :rows],
+        checked.dual[:count, :rows],
+        checked.status[:count],
+        work.floor[:count].copy(),
     )
 
 
@@ -258,7 +263,7 @@ def _to_coefficients(design: Design, coordinates: NDArray[np.float64]) -> NDArra
     if design.condition > 1e6:
         # The inverse of an ill-conditioned triangle loses digits that one step of refinement brings back.
         missing = np.zeros((coordinates.shape[0], design.basis.shape[0]))
-        missing[:, : design.live.size] = product(coefficients, design.independent)[:, design.place]
+        missing[:, : design.live.size] = product(coefficients, design.independent)[:, design.live_index]
         correction = design.coordinates(design.fitted(coordinates) - missing)
         coefficients += product(correction, design.to_coefficients)
     return coefficients

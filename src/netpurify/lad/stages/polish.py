@@ -242,8 +242,8 @@ def _round(panel: Polish, design: Design, *, anchored: bool, with_dual: bool) ->
     moved = design.fitted(solved.pull) if with_dual else np.zeros_like(panel.data)
     free = solved.start - design.fitted(solved.loose) if with_dual else moved
     judge.judge(
-        panel.data, design.fitted(solved.coordinates), moved, free, design.even, design.live.size, design.rank,
-        *judge.kept_rows(design.rank), anchored, with_dual, panel.erased, panel.fits, panel.spread, panel.residual,
+        panel.data, design.fitted(solved.coordinates), moved, free, design.rows.are_distinct, design.live.size,
+        design.rank, *judge.kept_rows(design.rank), anchored, with_dual, panel.erased, panel.fits, panel.spread, panel.residual,
         panel.left_out, panel.anchor, panel.target, panel.dual, panel.floor, panel.detectable, panel.vouched,
         panel.state,
     )  # fmt: skip

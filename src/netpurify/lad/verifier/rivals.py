@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from netpurify.lad.design import Design
+from netpurify.lad.verifier.column_space import ColumnSpace
 from netpurify.lad.verifier.sparse import SparseVectors
 
 _ODDS = 1e-5
@@ -23,7 +23,7 @@ _BLOCK = 1 << 20
 _PREDICTED = 1e-6
 """A row of whose alteration the rows that fit show less than this share, in squares, must be predicted by the rest."""
 _DOMINANT = 1e2
-"""The same holds for a row that is larger than the median row by this factor."""
+"""So is a row that is larger than the median row by this factor."""
 _NOISE = 20.0
 """No prediction from rows with noise is further off than this many standard deviations."""
 
@@ -109,38 +109,38 @@ def _log_choices(
     return factorials[rows] - factorials[few] - factorials[rows - few]
 
 
-def few_dominate(design: Design) -> NDArray[np.bool_]:
-    """Which live rows are larger than the usual one by orders of magnitude, [live rows]."""
-    sizes = design.sizes[design.live]
+def dominant_rows(space: ColumnSpace) -> NDArray[np.bool_]:
+    """Which live rows are larger than the median row by orders of magnitude, [live rows]."""
+    sizes = space.rows.sizes
     return sizes > _DOMINANT * (np.median(sizes) if sizes.size else 1.0)
 
 
-def heavy_rows_predicted(design: Design, residual: NDArray[np.float64], floor: float) -> bool:
-    """Whether the rows that all but fix the fit for themselves are where the other rows that fit say they should be.
+def dominant_rows_predicted(space: ColumnSpace, residual: NDArray[np.float64], floor: float) -> bool:
+    """Whether the rows that nearly determine the fit alone have the values that the other fitted rows predict.
 
     A row a million times larger than the others pulls the fit to itself: if it was altered, the others are off by a
-    millionth of that, which may pass for rounding.
+    millionth of that, which may look like rounding.
 
     Args:
-        design: The design.
-        residual: Residuals of one column on the live rows; NaN where erased.
-        floor: Residuals up to this are zero.
+        space: The column space.
+        residual: Residuals of one column on the live rows; NaN where missing.
+        floor: Residuals up to this count as zero.
     """
-    fits = np.abs(residual) <= floor  # False where erased
-    basis = design.compact[fits]
-    heavy = 1.0 - np.square(np.linalg.qr(basis)[0]).sum(axis=1) < _PREDICTED
-    heavy |= few_dominate(design)[fits]
-    if not heavy.any():
+    fitted = np.abs(residual) <= floor  # False where missing
+    dominant = 1.0 - np.square(np.linalg.qr(space.compact[fitted])[0]).sum(axis=1) < _PREDICTED
+    dominant |= dominant_rows(space)[fitted]
+    if not dominant.any():
         return True
-    # The rows as they were given: small ones have lost digits in the basis.
-    rows = design.matrix[design.live[fits]][:, design.pivots]
-    scale = np.abs(rows[~heavy]).max(axis=0, initial=0.0)
-    rows = rows / np.where(scale > 0.0, scale, np.abs(rows).max(axis=0, initial=1e-300))  # light rows may be zero there
-    light, misfit = rows[~heavy], residual[fits]
-    left, sizes, right = np.linalg.svd(light, full_matrices=False)
-    kept = sizes > sizes.max(initial=0.0) * max(light.shape, default=1) * np.finfo(np.float64).eps
-    ways = right[kept].T / sizes[kept]
-    change = left[:, kept].T @ misfit[~heavy]
-    noise = np.linalg.norm(misfit[~heavy] - left[:, kept] @ change) / np.sqrt(max(light.shape[0] - kept.sum(), 1))
-    reach = np.linalg.norm(rows[heavy] @ ways, axis=1)
-    return bool((np.abs(misfit[heavy] - rows[heavy] @ ways @ change) <= 2.0 * floor + _NOISE * noise * reach).all())
+    # The rows as they were given: small rows have lost digits in the basis.
+    rows = space.matrix[space.live[fitted]][:, space.pivots]
+    scale = np.abs(rows[~dominant]).max(axis=0, initial=0.0)
+    rows = rows / np.where(scale > 0.0, scale, np.abs(rows).max(axis=0, initial=1e-300))  # the others may be zero there
+    others, misfit = rows[~dominant], residual[fitted]
+    left, sizes, right = np.linalg.svd(others, full_matrices=False)
+    kept = sizes > sizes.max(initial=0.0) * max(others.shape, default=1) * np.finfo(np.float64).eps
+    directions = right[kept].T / sizes[kept]
+    change = left[:, kept].T @ misfit[~dominant]
+    noise = np.linalg.norm(misfit[~dominant] - left[:, kept] @ change) / np.sqrt(max(others.shape[0] - kept.sum(), 1))
+    spread = np.linalg.norm(rows[dominant] @ directions, axis=1)
+    error = np.abs(misfit[dominant] - rows[dominant] @ directions @ change)
+    return bool((error <= 2.0 * floor + _NOISE * noise * spread).all())

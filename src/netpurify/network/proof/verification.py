@@ -10,7 +10,6 @@ from torch import Tensor
 
 from netpurify import lad
 from netpurify.errors import InputError
-from netpurify.lad.solution import Solution, Statistics
 from netpurify.network.adapter.layers import tensor_names, to_matrix
 from netpurify.network.adapter.weights import Weights
 from netpurify.network.policies.recovery import evidence
@@ -146,7 +145,7 @@ def _check(proof: Proof, decay: float, claim: RepairClaim) -> tuple[lad.Certific
     )
     difference = weights.difference(proof.group, units, decay)
     design = lad.Design.prepare(proof.columns)
-    certificate = lad.verify(design, difference, _solution(proof, floor, design))
+    certificate = lad.verify(design, difference, lad.Claim(proof.coefficients, proof.dual, floor))
     fitted = proof.columns @ proof.coefficients
     after = _matrix(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
     predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
@@ -180,22 +179,6 @@ def _frozen(name: str, claim: RepairClaim) -> bool:
         for state in (claim.contaminated, initial)
     )
     return restore_frozen(Weights.of(given, start.to(given), bias=False)) is not None
-
-
-def _solution(proof: Proof, floor: NDArray[np.float64], design: lad.Design) -> Solution:
-    count = proof.units.size
-    nothing = np.zeros(count, np.int64)
-    return Solution(
-        coefficients=proof.coefficients,
-        residual=np.zeros((0, count)),
-        dual=proof.dual,
-        status=np.zeros(count, np.int8),
-        noise_floor=floor,
-        erased=nothing,
-        stage=nothing.astype(np.int8),
-        rank=design.rank,
-        statistics=Statistics({}, {}, 0),
-    )
 
 
 def _tensors(name: str, state: State) -> list[str]:

@@ -89,7 +89,7 @@ def _by_coordinates(A: NDArray[np.float64]) -> float:  # noqa: N803
     bounds = []
     for i in range(A.shape[1]):
         others, column = np.delete(A, i, axis=1), A[:, i]
-        proof = lad.verify(others, column, lad.solve(others, column, noise_floor=0.0))
+        proof = lad.verify(others, column, lad.solve(others, column, noise_floor=0.0).claim)
         bounds.append(max(0.0, float(proof.lower_bound)))
     return float(1.0 / np.sqrt(np.sum(1.0 / np.square(bounds)))) if min(bounds) > 0.0 else 0.0
 

@@ -53,7 +53,7 @@ def _probe(regressions: Regressions, decay: float) -> bool:
         if design is not None:
             difference = weights.difference(group, units, decay)
             solution = lad.solve(design, difference, noise_floor=regressions.noise_floors[group][units])
-            certificate = lad.verify(design, difference, solution)
+            certificate = lad.verify(design, difference, solution.claim)
             altered = ~(np.asarray(solution.residual) == 0.0)
             if evidence.proven(certificate, design, altered, np.isnan(difference)).any():
                 return True

@@ -1,0 +1,183 @@
+"""What the verifier must know about a matrix A: its column space, and which of its rows count as evidence."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netpurify.lad.verifier.sparse import SparseVectors, sparse_vectors
+from netpurify.threads import one_blas_thread
+
+_SMALL_ROW = 1e-4
+"""A row below this share of the largest row may be too small to show that the fit is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFacts:
+    """Facts about the rows of A that are not all zero, shape [live rows] each.
+
+    Attributes:
+        norms: Euclidean norms, after the columns of A were scaled to unit norm.
+        classes: Rows that are multiples of one another have the same number, counted from 0.
+    """
+
+    norms: NDArray[np.float64]
+    classes: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, scaled: NDArray[np.float64]) -> "RowFacts":
+        """Compute the facts from the rows, whose columns have unit norm."""
+        return cls(np.linalg.norm(scaled, axis=1), _row_classes(scaled))
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """Norm of each row over the largest norm."""
+        return self.norms / self.norms.max(initial=1e-300)
+
+    @property
+    def no_multiples(self) -> bool:
+        """Whether no row is a multiple of another row."""
+        return int(self.classes.max(initial=-1)) + 1 == self.classes.size
+
+    @property
+    def are_distinct(self) -> bool:
+        """Whether each zero residual counts once as evidence: no row is a multiple of another, and none is small."""
+        return self.no_multiples and bool(self.sizes.min(initial=1.0) > _SMALL_ROW)
+
+    def count_distinct(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """How many of the ``chosen`` rows [p, live rows] are left when multiples of one another count once, [p]."""
+        if self.no_multiples:
+            return np.count_nonzero(chosen, axis=1)
+        order = np.argsort(self.classes, kind="stable")
+        first = np.flatnonzero(np.diff(self.classes[order], prepend=-1))
+        return np.count_nonzero(np.logical_or.reduceat(chosen[:, order], first, axis=1), axis=1)
+
+    def without_multiples(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The ``chosen`` rows [p, live rows], of rows that are multiples of one another only the first."""
+        if self.no_multiples:
+            return chosen
+        kept = np.zeros_like(chosen)
+        for line, mask in zip(kept, chosen, strict=True):
+            rows = np.flatnonzero(mask)
+            line[rows[np.unique(self.classes[rows], return_index=True)[1]]] = True
+        return kept
+
+
+class ColumnSpace(ABC):
+    """The column space of a matrix A [k, q], and how the verifier computes with it.
+
+    There are two kinds. ``PlainSpace`` computes everything from A by numpy and shares nothing with the solver. The
+    solver's ``Design`` brings its own rank, basis, products and compiled loops.
+
+    Attributes:
+        matrix: A in float64, [k, q].
+        live: Indices of the rows that are not all zero.
+        rank: Numerical rank.
+        pivots: Indices of ``rank`` columns that span the column space.
+        compact: Orthonormal basis of the column space on the live rows, [live rows, rank].
+        rows: Facts about the live rows.
+    """
+
+    matrix: NDArray[np.float64]
+    live: NDArray[np.intp]
+    rank: int
+    pivots: NDArray[np.intp]
+    compact: NDArray[np.float64]
+    rows: RowFacts
+
+    @abstractmethod
+    def orthogonal(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The part of ``values`` [n, live rows] that is orthogonal to the column space."""
+
+    @abstractmethod
+    def predicted(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A times ``coefficients`` [n, q], as rows [n, k]."""
+
+    @abstractmethod
+    def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """How well the ``chosen`` rows [p, live rows] determine each other, for the least determined of them, [p].
+
+        A vector of irregular numbers on the chosen rows is projected onto what is orthogonal to their columns. Its
+        smallest entry is returned. A row has the entry 0 if no other chosen row predicts it (leverage 1).
+        """
+
+    @abstractmethod
+    def uniqueness(
+        self, dual: NDArray[np.float64], proven: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Uniqueness and stability of the ``proven`` columns, [p], from their dual on the live rows, [p, live rows]."""
+
+    @property
+    def fan_in(self) -> int:
+        """Number of rows, k."""
+        return self.matrix.shape[0]
+
+    @property
+    def columns(self) -> int:
+        """Number of columns, q."""
+        return self.matrix.shape[1]
+
+    @property
+    def live_index(self) -> slice | NDArray[np.intp]:
+        """``live`` as an index into all rows: a slice, which copies nothing, if no row is all zero."""
+        return slice(0, self.live.size) if self.live.size == self.fan_in else self.live
+
+    @cached_property
+    def on_a_grid(self) -> bool:
+        """Whether all entries are whole multiples of the smallest one, so that residuals can be zero by accident."""
+        return on_a_grid(self.matrix)
+
+    @cached_property
+    def irregular(self) -> NDArray[np.float64]:
+        """Numbers between 1 and 2 without a pattern, one for each live row."""
+        return 1.0 + np.modf(np.arange(1, self.live.size + 1) * 0.6180339887498949)[0]
+
+    @cached_property
+    def sparse(self) -> SparseVectors:
+        """Vectors of the column space that are zero on most live rows; searched for only where residuals tie."""
+        with one_blas_thread():
+            return sparse_vectors(self.matrix[self.live], self.pivots)
+
+    @cached_property
+    def given_norms(self) -> NDArray[np.float64] | None:
+        """Euclidean norm of each live row of A as it was given; ``None`` where all are the same."""
+        norms = np.linalg.norm(self.matrix[self.live], axis=1)
+        return norms if np.ptp(norms) > 1e-9 * norms.max(initial=0.0) else None
+
+    @cached_property
+    def sparse_scaled(self) -> SparseVectors:
+        """As ``sparse``, after every row was divided by its norm, which undoes weights of the rows."""
+        norms = np.ones(self.live.size) if self.given_norms is None else self.given_norms
+        with one_blas_thread():
+            return sparse_vectors(self.matrix[self.live] / norms[:, None], self.pivots)
+
+
+def unit_columns(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """``rows`` with columns scaled to unit norm, and the norms: 1 for zero columns.
+
+    Safe for entries whose squares would overflow or vanish.
+    """
+    peak = np.abs(rows).max(axis=0, initial=0.0)
+    peak[peak == 0.0] = 1.0
+    norms = peak * np.maximum(np.linalg.norm(rows / peak, axis=0), 1.0)
+    return rows / norms, norms
+
+
+def on_a_grid(values: NDArray[np.float64]) -> bool:
+    """Whether all entries are small whole multiples of the smallest of them."""
+    sizes = np.abs(values)
+    steps = sizes / sizes[sizes > 0.0].min(initial=np.inf)
+    return bool((steps < 1e6).all() and (np.abs(steps - np.rint(steps)) < 1e-9).all())
+
+
+def _row_classes(rows: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Number the classes of rows that are multiples of one another (to 1e-12)."""
+    if not rows.size:
+        return np.zeros(rows.shape[0], dtype=np.intp)
+    peak = np.abs(rows).argmax(axis=1)
+    directions = rows / np.take_along_axis(rows, peak[:, None], axis=1)
+    keys = np.round(directions, 12) + 0.0  # + 0.0 turns -0.0 into 0.0, which would otherwise differ in bits
+    _, classes = np.unique(np.ascontiguousarray(keys).view(np.dtype((np.void, 8 * rows.shape[1]))), return_inverse=True)
+    return classes.reshape(-1)
