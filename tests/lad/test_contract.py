@@ -10,7 +10,7 @@ from problems import PROBLEMS, Problem, highs
 from netpurify import lad
 from netpurify.lad import Status, design
 from netpurify.lad.experimental import torch_stages
-from netpurify.lad.stages import pipeline
+from netpurify.lad.stages import identify
 
 pytestmark = pytest.mark.slow  # 600 problems and paths
 
@@ -38,7 +38,7 @@ def solve(request, monkeypatch) -> Callable[..., lad.Solution]:
     if request.param == "without projector":
         monkeypatch.setattr(design, "_COMPLEMENT_BYTES", -1)
     if request.param == "late":
-        for module in (pipeline, torch_stages):
+        for module in (identify, torch_stages):
             monkeypatch.setattr(module, "schedule", lambda _rows, _rank: (1, 2, 90))
     return PATHS[request.param]
 
@@ -102,7 +102,7 @@ def test_answer_is_consistent(solve, name):
     assert np.isfinite(solution.coefficients).all()
     erased = np.isnan(problem.B)
     assert np.array_equal(np.isnan(solution.residual), erased)
-    assert np.array_equal(solution.erased, erased.sum(axis=0))
+    assert np.array_equal(solution.missing, erased.sum(axis=0))
     residual = np.where(erased, 0.0, problem.B - problem.A @ solution.coefficients)
     off_zero = np.where(erased, 0.0, solution.residual) != 0.0
     assert (

@@ -166,6 +166,6 @@ def test_erasures_that_leave_too_little_say_so():
     B[:, 1] = np.nan
     solution = lad.solve(problem.A, B)
     assert solution.status[0] == Status.RANK_FULL
-    assert solution.erased.tolist() == [15, 20, 0]
+    assert solution.missing.tolist() == [15, 20, 0]
     assert solution.status[2] == Status.CLEAN
     np.testing.assert_allclose((problem.A @ solution.coefficients)[:5, 0], B[:5, 0], atol=1e-12)

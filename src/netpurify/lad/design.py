@@ -137,6 +137,17 @@ class Design(ColumnSpace):
             predicted = predicted + coefficients[:, others] @ self.matrix[:, others].T
         return predicted
 
+    def coefficients(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coefficients [n, padded(rank)] of the independent columns for these ``coordinates`` [n, padded(rank)]."""
+        coefficients = product(coordinates, self.to_coefficients)
+        if self.condition > 1e6:
+            # The inverse of an ill-conditioned triangle loses digits that one step of refinement brings back.
+            fitted = np.zeros((coordinates.shape[0], self.basis.shape[0]))
+            fitted[:, : self.live.size] = product(coefficients, self.independent)[:, self.live_index]
+            correction = self.coordinates(self.fitted(coordinates) - fitted)
+            coefficients += product(correction, self.to_coefficients)
+        return coefficients
+
     def fitted(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values [n, padded(live_count)] that have these ``coordinates`` [n, padded(rank)] in the basis."""
         return product(coordinates, self.transposed)

@@ -9,9 +9,6 @@ from netpurify.lad.arrays import ArrayLike
 from netpurify.lad.status import Status, certified
 from netpurify.lad.verifier.certificate import Claim
 
-STAGES = ("least squares", "identify", "simplex")
-"""Names of the stages that can finish a column; ``Solution.stage`` holds positions in this list."""
-
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
@@ -37,12 +34,12 @@ class Solution:
 
     Attributes:
         coefficients: U, [q, p]; zero for the columns of A that depend on others.
-        residual: B - A U, [k, p]; exactly zero where it is at most the column's noise floor, NaN where B is erased.
+        residual: B - A U, [k, p]; exactly zero where it is at most the column's noise floor, NaN where B is missing.
         dual: Y, [k, p], with A'Y = 0, |Y| <= 1 and Y = sign(residual) off zero.
         status: ``Status`` codes, [p], always numpy.
         noise_floor: Largest residual that was called zero, [p], always numpy.
-        erased: How many entries of the column were missing, [p], always numpy.
-        stage: Position in ``STAGES`` of the stage that finished the column, [p], always numpy.
+        missing: How many entries of the column were missing, [p], always numpy.
+        stage: Number of the stage that finished the column, in the order of ``statistics.finished``, [p], always numpy.
         rank: Rank of the design.
         statistics: Where the work went.
     """
@@ -52,7 +49,7 @@ class Solution:
     dual: ArrayLike
     status: NDArray[np.int8]
     noise_floor: NDArray[np.float64]
-    erased: NDArray[np.int64]
+    missing: NDArray[np.int64]
     stage: NDArray[np.int8]
     rank: int
     statistics: Statistics

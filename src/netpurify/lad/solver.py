@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, is_tensor, kind_of, to_numpy
 from netpurify.lad.design import Design
-from netpurify.lad.kernels.clock import STEPS
-from netpurify.lad.solution import STAGES, Solution, Statistics
-from netpurify.lad.stages.pipeline import Answer, Identify, PanelAnswer, identify_compiled, solve_panel
+from netpurify.lad.solution import Solution, Statistics
+from netpurify.lad.stages.answer import Answer
+from netpurify.lad.stages.panel import Stage
+from netpurify.lad.stages.pipeline import STAGES, STEPS, solve_panel
 from netpurify.lad.verifier.certificate import ACCURACY
 from netpurify.threads import one_blas_thread
 
@@ -73,14 +74,14 @@ def solve(
     columns = values[:, None] if values.ndim == 1 else values
     count = columns.shape[1]
     floors = _floors(noise_floor, count)
-    answer = _Answer.empty(design, count)
+    answer = Answer.empty(design, count, steps=STEPS)
     size = design.panel
     panels = ((i, columns[:, i : i + size], floors[i : i + size]) for i in range(0, count, size))
-    for start, part in _run(plan, panels):
-        answer.put(start, part)
+    for start, solved in _run(plan, panels):
+        answer.put(slice(start, start + solved.stage.size), solved)
         if progress is not None:
             progress(min(start + size, count), count)
-    return answer.solution(design, convert, single=values.ndim == 1)
+    return _solution(answer, design, convert, single=values.ndim == 1)
 
 
 def stream(
@@ -108,10 +109,10 @@ def stream(
 class _Plan:
     design: Design
     accuracy: float
-    identify: Identify | None
+    stages: tuple[Stage, ...]
     threads: int
 
-    def work(self, start: int, columns: NDArray, floor: NDArray[np.float64]) -> PanelAnswer:
+    def work(self, start: int, columns: NDArray, floor: NDArray[np.float64]) -> Answer:
         data = np.ascontiguousarray(columns.T, dtype=np.float64)
         if np.isinf(data).any():
             column, row = np.argwhere(np.isinf(data))[0]
@@ -121,66 +122,30 @@ class _Plan:
             )
         # One BLAS thread each: panels are the parallel work, and a product split over cores would add in another order.
         with one_blas_thread():
-            return solve_panel(self.design, data, floor, accuracy=self.accuracy, identify=self.identify)
+            return solve_panel(self.design, data, floor=floor, accuracy=self.accuracy, stages=self.stages)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """Room for all columns, column by column in memory, filled as panels come in."""
+def _solution(answer: Answer, design: Design, convert: Callable[[NDArray], ArrayLike], *, single: bool) -> Solution:
+    """The answer for all columns in the caller's kind of array, without the last axis for a ``single`` column."""
+    finished = {stage.name: int(np.count_nonzero(answer.stage == number)) for number, stage in enumerate(STAGES)}
 
-    coefficients: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    dual: NDArray[np.float64]
-    status: NDArray[np.int8]
-    noise_floor: NDArray[np.float64]
-    erased: NDArray[np.int64]
-    stage: NDArray[np.int8]
-    spent: dict[str, float]
-    pivots: list[int]
+    def shaped(array: NDArray) -> NDArray:
+        return array.T[..., 0] if single else array.T
 
-    @classmethod
-    def empty(cls, design: Design, count: int) -> "_Answer":
-        return cls(
-            coefficients=np.zeros((count, design.columns)),
-            residual=np.empty((count, design.fan_in)),
-            dual=np.empty((count, design.fan_in)),
-            status=np.empty(count, np.int8),
-            noise_floor=np.empty(count),
-            erased=np.empty(count, np.int64),
-            stage=np.empty(count, np.int8),
-            spent=dict.fromkeys(STEPS, 0.0),
-            pivots=[0],
-        )
-
-    def put(self, start: int, part: PanelAnswer) -> None:
-        place = slice(start, start + part.stage.size)
-        for name in Answer.__slots__:
-            getattr(self, name)[place] = getattr(part.answer, name)
-        self.erased[place], self.stage[place] = part.erased, part.stage
-        for step, seconds in part.spent.items():
-            self.spent[step] += seconds
-        self.pivots[0] += part.pivots
-
-    def solution(self, design: Design, convert: Callable[[NDArray], ArrayLike], *, single: bool) -> Solution:
-        finished = {name: int(np.count_nonzero(self.stage == number)) for number, name in enumerate(STAGES)}
-        whole = Solution(
-            coefficients=convert(self.coefficients.T),
-            residual=convert(self.residual.T),
-            dual=convert(self.dual.T),
-            status=self.status,
-            noise_floor=self.noise_floor,
-            erased=self.erased,
-            stage=self.stage,
-            rank=design.rank,
-            statistics=Statistics(finished=finished, seconds=dict(self.spent), pivots=self.pivots[0]),
-        )
-        if not single:
-            return whole
-        names = ("coefficients", "residual", "dual", "status", "noise_floor", "erased", "stage")
-        return replace(whole, **{name: getattr(whole, name)[..., 0] for name in names})
+    return Solution(
+        coefficients=convert(shaped(answer.coefficients)),
+        residual=convert(shaped(answer.residual)),
+        dual=convert(shaped(answer.dual)),
+        status=shaped(answer.status),
+        noise_floor=shaped(answer.noise_floor),
+        missing=shaped(answer.missing),
+        stage=shaped(answer.stage),
+        rank=design.rank,
+        statistics=Statistics(finished=finished, seconds=dict(answer.seconds), pivots=answer.pivots),
+    )
 
 
-def _run(plan: _Plan, panels: Iterable[tuple[int, NDArray, NDArray[np.float64]]]) -> Iterator[tuple[int, PanelAnswer]]:
+def _run(plan: _Plan, panels: Iterable[tuple[int, NDArray, NDArray[np.float64]]]) -> Iterator[tuple[int, Answer]]:
     """Panels through ``plan.work`` on its threads, in order, with only a few in flight."""
     if plan.threads == 1:
         for start, columns, floor in panels:
@@ -223,11 +188,22 @@ def _plan(design: Design, accuracy: float, method: str, backend: str, threads: i
         raise InputError(f"threads must be at least 1, or None for all cores; got {threads}")
     if backend == "auto":
         backend = "compiled" if device.startswith(("cpu", "mps")) else "torch"  # mps has no float64
-    identify: Identify | None = None
-    if method == "auto":
-        identify = _through_torch(design, device) if backend == "torch" else identify_compiled
+    stages = STAGES
+    if method == "simplex":
+        stages = tuple(stage for stage in STAGES if stage.name != "identify")
+    elif backend == "torch":
+        stages = _through_torch(design, device)
     design.warm()
-    return _Plan(design, accuracy, identify, threads or _cores())
+    return _Plan(design, accuracy, stages, threads or _cores())
+
+
+def _through_torch(design: Design, device: str) -> tuple[Stage, ...]:
+    """The stages, with identification and polishing on ``device``."""
+    # Imported here, so that nobody pays for torch who does not use it.
+    from netpurify.lad.experimental.torch_stages import TorchStages
+
+    run = TorchStages.prepare(design, device).run
+    return tuple(replace(stage, run=run) if stage.name == "identify" else stage for stage in STAGES)
 
 
 def _cores() -> int:
@@ -235,13 +211,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _through_torch(design: Design, device: str) -> Identify:
-    # Imported here, so that nobody pays for torch who does not use it.
-    from netpurify.lad.experimental.torch_stages import TorchStages
-
-    return TorchStages.prepare(design, device)
 
 
 def _device(*values: ArrayLike | Design) -> str:

@@ -1,7 +1,7 @@
-"""Least squares, duals and witnesses on the rows F of each column, all columns of a panel together.
+"""Least squares and duals on the kept rows F of each column, all columns of a panel together.
 
 Either through the |S| x |S| block of the projector I - QQ', where S are the rows left out, or through
-Q_F'Q_F = I - Q_S'Q_S, whichever is cheaper; one Cholesky factorisation per column serves all three.
+Q_F'Q_F = I - Q_S'Q_S, whichever is cheaper; one Cholesky factorisation per column serves all three solutions.
 """
 
 from dataclasses import dataclass
@@ -12,83 +12,72 @@ from numpy.typing import NDArray
 from netpurify.lad.design import Design
 from netpurify.lad.kernels.compiled import kernel
 from netpurify.lad.kernels.lapack import cholesky, cholesky_solve, gram_of_columns, gram_of_rows
-from netpurify.lad.stages.judge import ACTIVE, OPEN
+from netpurify.lad.stages.columns import ACTIVE, OPEN, Columns
 
 
 @dataclass(frozen=True, slots=True)
 class Restricted:
-    """Answers for a panel; coordinates [panel, padded rank] are those of fitted values in the basis.
+    """Solutions on the kept rows, as coefficients of the basis, [panel, padded rank], unless said otherwise.
 
     Attributes:
-        coordinates: Of the least-squares fit through F.
-        pull: Of what the target must lose on F to become a dual.
-        loose: Of what ``start`` must lose to become a witness: a vector that lives on F, is orthogonal to the design,
-            and vanishes only on rows for which no others vouch.
-        start: Where the witness starts, [panel, rows].
+        coordinates: The least-squares fit through F.
+        dual_correction: What must be subtracted from the dual target on F so that the dual is orthogonal to the design.
+        witness_correction: What must be subtracted from ``witness_start`` so that the result, the witness, is supported
+            on F and orthogonal to the design. The witness is zero on a row of F exactly when the other rows of F do not
+            determine that row's value (leverage 1).
+        witness_start: Irregular numbers, [panel, rows].
     """
 
     coordinates: NDArray[np.float64]
-    pull: NDArray[np.float64]
-    loose: NDArray[np.float64]
-    start: NDArray[np.float64]
+    dual_correction: NDArray[np.float64]
+    witness_correction: NDArray[np.float64]
+    witness_start: NDArray[np.float64]
 
 
-def solve_restricted(
-    design: Design,
-    data: NDArray[np.float64],
-    target: NDArray[np.float64],
-    left_out: NDArray[np.bool_],
-    state: NDArray[np.int8],
-    *,
-    anchored: bool,
-    with_dual: bool,
-) -> Restricted:
-    """Solve for the active columns; those without full rank in F are left open.
+def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with_dual: bool) -> Restricted:
+    """Solve for the active columns; those whose rows F do not have full rank become OPEN.
 
     Args:
         design: The design.
-        data: The regressed columns, orthogonal to the basis, [panel, rows].
-        target: Dual wanted on S and where it starts on F, [panel, rows].
-        left_out: The set S, [panel, rows].
-        state: Which columns are active, [panel]; changed in place.
-        anchored: Whether ``target`` is other than zero on F.
+        columns: The columns; their data, dual targets and sets S are read, their states changed.
+        with_guess: Whether ``dual_target`` is other than zero on F.
         with_dual: Whether to solve for dual and witness too.
     """
     basis, rows, rank = design.basis, design.live.size, design.rank
+    data, target, left_out, state = columns.data, columns.dual_target, columns.left_out, columns.state
     block = design.complement if design.complement is not None else np.zeros((0, 0))
     irregular, orthogonal = design.witness
     active = state == ACTIVE
     small = active & (left_out.sum(axis=1) <= (int(1.5 * rank) if block.size else rank))
     large = active & ~small
-    coordinates, pull, loose = np.zeros((3, state.size, basis.shape[1]))
+    coordinates, dual_correction, witness_correction = np.zeros((3, state.size, basis.shape[1]))
     start = np.where(small[:, None], orthogonal, irregular)
     if large.any():
         coordinates = design.coordinates(np.where(left_out, 0.0, data))
     if with_dual and large.any():
-        loose = design.coordinates(np.where(left_out, 0.0, irregular))
-    if with_dual and (large.any() or anchored):
-        pull = design.coordinates(target)
-    wanted = design.fitted(pull) if anchored else target
-    _solve_large(left_out, large, basis, rank, rows, coordinates, pull, loose, state)
-    if not small.any():
-        return Restricted(coordinates, pull, loose, start)
-    outliers, forces, ties = np.zeros_like(data), np.zeros_like(data), np.zeros_like(data)
-    _solve_small(
-        data, wanted, orthogonal, with_dual, left_out, small, basis, block, rank, rows,
-        outliers, forces, ties, state,
-    )  # fmt: skip
-    coordinates[small] = design.coordinates(data - outliers)[small]
-    if with_dual:
-        pull[small] = design.coordinates(forces + target if anchored else forces)[small]
-        loose[small] = design.coordinates(ties)[small]
-    return Restricted(coordinates, pull, loose, start)
+        witness_correction = design.coordinates(np.where(left_out, 0.0, irregular))
+    if with_dual and (large.any() or with_guess):
+        dual_correction = design.coordinates(target)
+    wanted = design.fitted(dual_correction) if with_guess else target
+    _solve_large(left_out, large, basis, rank, rows, coordinates, dual_correction, witness_correction, state)
+    if small.any():
+        outliers, forces, witness = np.zeros_like(data), np.zeros_like(data), np.zeros_like(data)
+        _solve_small(
+            data, wanted, orthogonal, with_dual, left_out, small, basis, block, rank, rows,
+            outliers, forces, witness, state,
+        )  # fmt: skip
+        coordinates[small] = design.coordinates(data - outliers)[small]
+        if with_dual:
+            dual_correction[small] = design.coordinates(forces + target if with_guess else forces)[small]
+            witness_correction[small] = design.coordinates(witness)[small]
+    return Restricted(coordinates, dual_correction, witness_correction, start)
 
 
 @kernel
 def _solve_small(
-    data, wanted, orthogonal, all_three, left_out, chosen, basis, block, rank, rows, outliers, forces, ties, state
+    data, wanted, orthogonal, all_three, left_out, chosen, basis, block, rank, rows, outliers, forces, witness, state
 ):
-    """Solve with the S x S block of I - QQ': the values of the left-out rows, and the forces that make the dual."""
+    """Solve with the S x S block of I - QQ': by how much the left-out rows are off, and what makes dual and witness."""
     index = np.empty(rows, np.int64)
     for i in range(data.shape[0]):
         if not chosen[i]:
@@ -127,11 +116,11 @@ def _solve_small(
             outliers[i, index[a]] = right[0, a]
             if all_three:
                 forces[i, index[a]] = right[1, a]
-                ties[i, index[a]] = -right[2, a]
+                witness[i, index[a]] = -right[2, a]
 
 
 @kernel
-def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, loose, state):
+def _solve_large(left_out, chosen, basis, rank, rows, coordinates, dual_correction, witness_correction, state):
     """Solve with Q_F'Q_F, built from the fewer of the rows in F and in S."""
     for i in range(left_out.shape[0]):
         if not chosen[i]:
@@ -157,7 +146,11 @@ def _solve_large(left_out, chosen, basis, rank, rows, coordinates, pull, loose, 
             continue
         right = np.empty((3, rank))
         for c in range(rank):
-            right[0, c], right[1, c], right[2, c] = coordinates[i, c], pull[i, c], loose[i, c]
+            right[0, c] = coordinates[i, c]
+            right[1, c] = dual_correction[i, c]
+            right[2, c] = witness_correction[i, c]
         cholesky_solve(factor, right)
         for c in range(rank):
-            coordinates[i, c], pull[i, c], loose[i, c] = right[0, c], right[1, c], right[2, c]
+            coordinates[i, c] = right[0, c]
+            dual_correction[i, c] = right[1, c]
+            witness_correction[i, c] = right[2, c]

@@ -1,284 +1,100 @@
-"""Last stage: a vertex of the L1 problem by pivoting, for columns at or beyond the limit of recovery.
-
-A vertex is given by ``rank`` rows Z that fit exactly. The inverse of Q_Z is kept explicitly: it gives the duals of Z,
-the edge directions and, because Q is orthonormal, their lengths. Each pivot leaves along the steepest improving edge
-and walks past every kink at which the objective still falls (Barrodale and Roberts's long step, a weighted median), so
-2 to 50 pivots from the first estimate are typical.
-
-Ties can let the walk go round in circles: when it stalls, a perturbation far below the data breaks them and is taken
-out again at the end.
-
-Reference: Barrodale and Roberts, An improved algorithm for discrete l1 linear approximation (1973).
-"""
+"""Last stage: walk from vertex to vertex for the columns that are left; the walk itself is in ``kernels.pivoting``."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from netpurify.lad.kernels.compiled import inner, kernel
-from netpurify.lad.kernels.lapack import invert_chosen_rows, multiply, multiply_transposed
+from netpurify.lad.design import Design
+from netpurify.lad.kernels.pivoting import walk
+from netpurify.lad.stages.columns import ACTIVE, OPEN, SOLVED, Columns
+from netpurify.lad.stages.judge import BIMODAL
+from netpurify.lad.stages.panel import Panel
+from netpurify.lad.stages.restricted import solve_restricted
 
-_PERTURBATION = 1e-8
-_TOLERANCE = 1e-9
-_SMALLEST_PIVOT = 1e-9
-_REFRESH = 50
-_PATIENCE = 5
-"""Pivots in a row that lead nowhere before ties are broken by a perturbation."""
+_GAP = 1e3
+"""A residual this many times larger than the next smaller one separates the zeros from the altered entries."""
+_NEAR_FLOOR = 30.0
+"""Only residuals up to this many times the noise floor can be zeros."""
 
 
-@kernel
-def walk(basis, data, guess, order, erased, most_pivots, coordinates, dual):
-    """Minimise |data - Q x|_1 for one column over its rows that are not erased.
+def run(panel: Panel, unsolved: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Walk to a minimum from the vertex that the estimate suggests; where the verifier refuses it, from least squares.
 
-    Args:
-        basis: Q, [rows, rank].
-        data: The column, [>= rows].
-        guess: An estimate of the residual, for the first vertex.
-        order: The rows by the size of ``guess``, ascending.
-        erased: Rows to ignore.
-        most_pivots: Where to stop unproven.
-        coordinates: Receives x.
-        dual: Receives y, with y = 0 on erased rows.
-
-    Returns:
-        Pivots made. The last x and y are left in place, proven or not; nothing is where no vertex exists.
+    Ties can end a walk before the minimum; from another vertex it takes another path.
     """
-    rows, rank = basis.shape
-    vertex = np.empty(rank, np.int64)
-    inverse = np.empty((rank, rank))
-    if not _first_vertex(basis, guess, order, erased, vertex, inverse):
-        return 0
-    scale = 0.0
-    for j in range(rows):
-        scale += abs(guess[j])
-    scale = scale / rows
-    sign = np.empty(rows)
-    for j in range(rows):
-        sign[j] = 0.0
-    tiny = 1e-12 * scale
-    pivots, stalled = _descend(basis, data, erased, 0.0, tiny, most_pivots, vertex, inverse, sign, coordinates, dual)
-    if stalled:
-        jittered = np.empty(rows)
-        _jitter(jittered)
-        for j in range(rows):
-            jittered[j] = data[j] + _PERTURBATION * scale * jittered[j]
-        more, _ = _descend(basis, jittered, erased, 0.0, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
-        last, _ = _descend(basis, data, erased, tiny, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
-        pivots += more + last
+    design, columns = panel.design, panel.columns
+    if design.full and (columns.state[unsolved] == SOLVED).all():
+        # A design that spans everything has one vertex for each column: there is nowhere to walk.
+        return unsolved[:0]
+    left = unsolved
+    estimates = (panel.estimate,) if panel.estimate is columns.data else (panel.estimate, columns.data)
+    for estimate in estimates:
+        panel.pivots += _walk(design, columns, estimate, left)
+        _refit(columns, design, left)
+        panel.prove()
+        left = panel.refused()
+        if not left.size:
+            break
+    return unsolved
+
+
+def _walk(design: Design, columns: Columns, estimate: NDArray[np.float64], left: NDArray[np.intp]) -> int:
+    """Walk for each of the columns that are left; returns the number of pivots."""
+    pivots = 0
+    order = np.argsort(np.abs(estimate[left, : design.live.size]), axis=1, kind="stable")
+    for i, rows in zip(left, order, strict=True):
+        pivots += int(
+            walk(
+                design.compact, columns.data[i], estimate[i], rows, columns.missing[i], 20 * design.rank + 1000,
+                columns.coordinates[i], columns.dual[i],
+            )
+        )  # fmt: skip
     return pivots
 
 
-@inner
-def _jitter(values):
-    """Fill with numbers of size 1 to 2 and mixed signs: a fixed sequence (splitmix64), so that paths are repeatable."""
-    state = np.uint64(0)
-    for j in range(values.size):
-        state += np.uint64(0x9E3779B97F4A7C15)
-        mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        unit = np.float64((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-        values[j] = 1.0 + unit if unit > 0.5 else -1.0 - unit
+def _refit(columns: Columns, design: Design, chosen: NDArray[np.intp]) -> None:
+    """Fit a vertex that has more zeros than the rank through all of them.
 
-
-@inner
-def _first_vertex(basis, guess, order, erased, vertex, inverse):
-    """Choose independent rows of small residual: LU with row pivoting on rows weighted by 1 / |residual|."""
-    rows, rank = basis.shape
-    candidates = np.empty(rows, np.int64)
-    count = 0
-    for a in range(rows):
-        if not erased[order[a]]:
-            candidates[count] = order[a]
-            count += 1
-    if count < rank:
-        return False
-    mean = 0.0
-    for j in range(rows):
-        mean += abs(guess[j]) / rows
-    floor = max(1e-3 * abs(guess[candidates[min(rank, count - 1)]]), 1e-6 * mean) + 1e-300
-    for attempt in range(3):
-        # The rows of smallest residual first; if they are dependent, all rows; if weights drown some, none.
-        tried = min(count, rank + rank // 4 + 2) if attempt == 0 else count
-        weighted = np.empty((rank, tried))
-        weight = np.empty(tried)
-        for a in range(tried):
-            weight[a] = floor / (abs(guess[candidates[a]]) + floor) if attempt < 2 else 1.0
-            for c in range(rank):
-                weighted[c, a] = weight[a] * basis[candidates[a], c]
-        picked = np.empty(tried, np.int64)
-        for a in range(tried):
-            picked[a] = candidates[a]
-        if invert_chosen_rows(weighted, picked, weight):
-            for a in range(rank):
-                vertex[a] = picked[a]
-                for c in range(rank):
-                    inverse[a, c] = weighted[a, c] * weight[a]
-            return True
-    return False
-
-
-@inner
-def _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths):
-    """Recompute x, r, signs, duals and edge lengths from the inverse; x and the duals with one step of refinement."""
-    rows, rank = q.shape
-    values, change = np.empty(rank), np.empty(rank)
-    for c in range(rank):
-        coordinates[c] = 0.0
-    for _ in range(2):
-        multiply(q, coordinates, residual)
-        for a in range(rank):
-            values[a] = data[vertex[a]] - residual[vertex[a]]
-        multiply_transposed(inverse, values, change)
-        for c in range(rank):
-            coordinates[c] += change[c]
-    multiply(q, coordinates, residual)
-    for j in range(rows):
-        residual[j] = data[j] - residual[j]
-        if erased[j]:
-            residual[j] = 0.0
-            sign[j] = 0.0
-        elif abs(residual[j]) > tiny or sign[j] == 0.0:
-            sign[j] = 1.0 if residual[j] >= 0.0 else -1.0
-    for a in range(rank):
-        residual[vertex[a]] = 0.0
-        sign[vertex[a]] = 0.0
-    for j in range(rows):
-        dual[j] = sign[j]
-    multiply_transposed(q, dual, slope)
-    for refinement in range(2):
-        if refinement:
-            multiply_transposed(q, dual, values)
-        else:
-            for c in range(rank):
-                values[c] = slope[c]
-        multiply(inverse, values, change)
-        for a in range(rank):
-            dual[vertex[a]] -= change[a]
-    for a in range(rank):
-        duals[a] = dual[vertex[a]]
-        square = 0.0
-        for c in range(rank):
-            square += inverse[a, c] * inverse[a, c]
-        lengths[a] = np.sqrt(square)
-
-
-@inner
-def _descend(q, data, erased, tiny, idle_step, most_pivots, vertex, inverse, sign, coordinates, dual):
-    """Pivot from ``vertex`` to an optimal one; returns the number of pivots and whether ties stalled the walk."""
-    rows, rank = q.shape
-    residual, slope = np.empty(rows), np.empty(rank)
-    kink, weight, row = np.empty(rows), np.empty(rows), np.empty(rows, np.int64)
-    duals, lengths = np.empty(rank), np.empty(rank)
-    change, alpha = np.empty(rows), np.empty(rank)
-    _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
-    fresh, idle = True, 0
-    for pivot in range(most_pivots):
-        leaving, best = np.int64(-1), 0.0
-        for a in range(rank):
-            excess = abs(duals[a]) - 1.0
-            if excess > _TOLERANCE and excess > best * lengths[a]:
-                leaving, best = a, excess / lengths[a]
-        if leaving < 0 or pivot % _REFRESH == _REFRESH - 1:
-            if leaving < 0 and fresh:
-                return pivot, False
-            _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
-            fresh = True
-            continue
-        # Raise the leaving row's residual in the direction of its dual; the others follow along the edge.
-        way = 1.0 if duals[leaving] > 0.0 else -1.0
-        multiply(q, inverse[leaving], change)
-        count = np.int64(0)
-        for j in range(rows):
-            if sign[j] == 0.0:
-                continue
-            speed = way * change[j]
-            if abs(speed) > _SMALLEST_PIVOT and speed * sign[j] < 0.0:
-                kink[count] = max(-residual[j] * sign[j] / (speed * sign[j]), 0.0)
-                weight[count] = 2.0 * abs(speed)
-                row[count] = j
-                count += 1
-        if count == 0:
-            return pivot, False
-        stop = _weighted_select(kink, weight, row, count, abs(duals[leaving]) - 1.0)
-        entering, step = row[stop], kink[stop]
-        for j in range(rows):
-            if sign[j] != 0.0:
-                residual[j] += step * way * change[j]
-        left = vertex[leaving]
-        for c in range(count):
-            j = row[c]
-            if kink[c] < step and j != entering:
-                for a in range(rank):
-                    slope[a] -= 2.0 * sign[j] * q[j, a]
-                sign[j] = -sign[j]
-        for a in range(rank):
-            slope[a] += way * q[left, a] - sign[entering] * q[entering, a]
-        sign[entering], sign[left] = 0.0, way
-        residual[entering], residual[left] = 0.0, step * way
-        vertex[leaving] = entering
-        multiply(inverse, q[entering], alpha)
-        _replace_row(inverse, leaving, alpha, slope, duals, lengths)
-        fresh = False
-        idle = idle + 1 if step <= idle_step else 0
-        if idle > _PATIENCE:
-            return pivot, True
-    _restart(q, data, erased, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
-    return most_pivots, False
-
-
-@inner(fastmath={"reassoc", "contract"})
-def _replace_row(inverse, leaving, alpha, slope, duals, lengths):
-    """Update the inverse when a row of Q_Z changes, given ``alpha``, the inverse times the new row.
-
-    The duals and the lengths of the edges are updated in the same pass.
+    The walk ends with a fit through ``rank`` rows. If many more rows fit, the fit through all of them is better
+    conditioned, and the rounding of the data is averaged. The dual stays as it is.
     """
-    rank = inverse.shape[0]
-    edge = np.empty(rank)
-    for c in range(rank):
-        edge[c] = inverse[leaving, c] / alpha[leaving]
-    alpha[leaving] -= 1.0
-    for a in range(rank):
-        factor = alpha[a]
-        dot, square = 0.0, 0.0
-        for c in range(rank):
-            value = inverse[a, c] - factor * edge[c]
-            inverse[a, c] = value
-            dot += value * slope[c]
-            square += value * value
-        duals[a] = -dot
-        lengths[a] = np.sqrt(square)
+    taken = columns.take(chosen, design.width(chosen.size))
+    taken.state[: chosen.size] = ACTIVE
+    _leave_out_all_but_zeros(taken, design)
+    coordinates = solve_restricted(design, taken, with_guess=False, with_dual=False).coordinates
+    residual = taken.data - design.fitted(coordinates)
+    kept = np.where(taken.left_out, 0.0, np.abs(residual))[:, : design.live.size].max(axis=1, initial=0.0)
+    for i in np.flatnonzero(taken.state == ACTIVE):
+        columns.coordinates[chosen[i]] = coordinates[i]
+        columns.noise_floor[chosen[i]] = max(taken.noise_floor[i], 2.0 * kept[i])
 
 
-@inner
-def _weighted_select(kink, weight, row, count, excess):
-    """Position of the first kink, in ascending order, at which the weights passed reach ``excess``; reorders."""
-    low, high = 0, count - 1
-    left = excess
-    while low < high:
-        pivot = kink[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while kink[i] < pivot:
-                i += 1
-            while kink[j] > pivot:
-                j -= 1
-            if i <= j:
-                kink[i], kink[j] = kink[j], kink[i]
-                weight[i], weight[j] = weight[j], weight[i]
-                row[i], row[j] = row[j], row[i]
-                i += 1
-                j -= 1
-        below = 0.0
-        for c in range(low, j + 1):
-            below += weight[c]
-        if below >= left:
-            high = j
-            continue
-        middle = 0.0
-        for c in range(j + 1, i):
-            middle += weight[c]
-        if below + middle >= left:
-            return j + 1 if i > j + 1 else i
-        left -= below + middle
-        low = i
-        if low > high:
-            return count - 1
-    return low
+def _leave_out_all_but_zeros(columns: Columns, design: Design) -> None:
+    """Keep only the residuals below the widest gap, if these are more than the rank; columns without a gap are OPEN."""
+    rows, rank = design.live.size, design.rank
+    if rows < rank + 2:
+        columns.state[columns.state == ACTIVE] = OPEN
+        return
+    residual = np.abs(columns.data - design.fitted(columns.coordinates))[:, :rows]
+    missing, floor, largest_floor = (
+        columns.missing[:, :rows],
+        columns.noise_floor[:, None],
+        columns.largest_floor[:, None],
+    )
+    ordered = np.sort(np.where(missing, np.inf, residual), axis=1)
+    present = rows - missing.sum(axis=1, keepdims=True)
+    position = np.arange(rank, rows - 1)
+    # So many residuals beyond the rank do not lie below a detected floor by chance.
+    enough = (largest_floor > 0.0) & (position - rank >= 5 + rank // 20)
+    typical = np.take_along_axis(ordered, np.minimum((position + 1 + present) // 2, rows - 1), axis=1)
+    detected = np.minimum(BIMODAL * typical, largest_floor)
+    limit = np.where(enough, np.maximum(_NEAR_FLOOR * floor, detected), _NEAR_FLOOR * floor)
+    below, above = ordered[:, rank : rank + position.size], ordered[:, rank + 1 : rank + 1 + position.size]
+    # Where the floor itself is zero, any residual above it is a gap, and a further zero is none.
+    least = np.maximum(below, floor)
+    gap = np.where((least == 0.0) & (above > 0.0), np.inf, _GAP)
+    considered = (below <= limit) & (position < present - 1)
+    gap[~considered] = _GAP
+    np.divide(above, least, out=gap, where=considered & (least > 0.0))
+    columns.state[(columns.state == ACTIVE) & ~(gap.max(axis=1) > _GAP)] = OPEN
+    largest_zero = np.take_along_axis(below, gap.argmax(axis=1)[:, None], axis=1)
+    columns.left_out[:, :rows] = missing | (residual > largest_zero)

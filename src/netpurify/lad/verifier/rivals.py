@@ -33,7 +33,7 @@ def no_rivals(vectors: SparseVectors, residual: NDArray[np.float64], floor: NDAr
 
     Args:
         vectors: Sparse vectors of the design's column space.
-        residual: Residuals on the live rows, one line for each column, [p, live rows]; NaN where erased.
+        residual: Residuals on the live rows, one line for each column, [p, live rows]; NaN where missing.
         floor: Residuals up to this are zero, [p].
     """
     count, rows = residual.shape
