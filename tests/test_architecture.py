@@ -111,7 +111,8 @@ def test_public_names():
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Claim", "Design", "Solution", "Statistics", "Status", "WorstCase",
-        "largest_share", "recovery_probability", "solve", "stream", "tolerance", "verify", "worst_case",
+        "compilation", "largest_share", "recovery_probability", "solve", "stream", "to_numpy", "tolerance", "verify",
+        "worst_case",
     ]  # fmt: skip
     assert checkpoint.__all__ == [
         "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "open_regular", "raw_bytes",

@@ -134,6 +134,8 @@ def test_every_status_says_what_it_means_and_what_to_do():
         assert all(len(text.split()) >= 3 for text in texts)
     assert "the fit is the truth" in Status.RECOVERED.meaning
     assert "lower the rank" in Status.OPTIMAL.remedy
+    for text in (text for status in Status for text in (status.meaning, status.remedy)):
+        assert (text[0].islower(), text[-1] not in ".;:") == (True, True), "callers put it into sentences of their own"
     assert "set a rank" in Status.RANK_FULL.remedy
     assert [status for status in Status if status.certified] == [Status.CLEAN, Status.RECOVERED, Status.OPTIMAL]
 

@@ -13,7 +13,7 @@ def compiling(*, quiet: bool = False) -> Iterator[None]:
     if quiet:
         yield
         return
-    from netpurify.lad.kernels.compiled import compilation
+    from netpurify.lad import compilation
 
     waiting = _waiting()
     with compilation(waiting.begin, waiting.end):

@@ -7,10 +7,17 @@
     lad.worst_case(A).alterations                    how many entries may always be altered, for this design
 
 ``Design.prepare(A)`` factors a design once for many calls; ``stream`` takes right-hand sides block by block.
-``recovery_probability`` and ``tolerance`` tell the odds for a generic design.
+``recovery_probability`` and ``tolerance`` give the odds for a generic design.
+
+The rooms within: ``stages`` solve a panel of columns, ``verifier`` checks every answer, ``odds`` say how many
+alterations are tolerated, ``kernels`` are compiled loops, ``experimental`` is the torch backend. Other packages import
+from here only.
 """
 
+from netpurify.lad.arrays import ArrayLike as ArrayLike
+from netpurify.lad.arrays import to_numpy
 from netpurify.lad.design import Design
+from netpurify.lad.kernels.compiled import compilation
 from netpurify.lad.odds.adversarial import WorstCase, worst_case
 from netpurify.lad.odds.limits import largest_share, recovery_probability, tolerance
 from netpurify.lad.solution import Solution, Statistics
@@ -26,10 +33,12 @@ __all__ = [
     "Statistics",
     "Status",
     "WorstCase",
+    "compilation",
     "largest_share",
     "recovery_probability",
     "solve",
     "stream",
+    "to_numpy",
     "tolerance",
     "verify",
     "worst_case",

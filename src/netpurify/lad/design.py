@@ -103,7 +103,7 @@ class Design(ColumnSpace):
 
     @property
     def full(self) -> bool:
-        """Whether the columns span every live direction, so that nothing can be told apart."""
+        """Whether the columns span every live direction, so that any column fits exactly and no alteration shows."""
         return self.rank >= self.live.size
 
     @property

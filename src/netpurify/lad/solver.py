@@ -42,9 +42,10 @@ def solve(
     Choose this for many least-absolute-deviations regressions on one design, above all when most rows fit exactly and
     some are far off. Columns beyond the limit of recovery are finished by a simplex walk and cost ten times as much.
 
-    Working memory, besides B and the answer: some 30 float64 arrays of a panel (128 columns, 256 if k <= 256) by k rows
-    for each thread, and the design's basis and projector (8 k^2 bytes, none beyond 256 MB); ``benchmarks/lad.py``
-    measures it, ``stream`` bounds the answer too. The panel is not an option: fixed, it makes bits repeatable.
+    Working memory, besides B and the answer: about 30 float64 arrays of a panel (128 columns, 256 if k <= 256) by k
+    rows for each thread, and the design's basis and projector (8 k^2 bytes, none beyond 256 MB); ``benchmarks/lad.py``
+    measures it, ``stream`` bounds the memory of the answer too. The size of a panel is fixed, so that bits are
+    repeatable.
 
     Compiled answers do not depend, to the bit, on the number of threads, nor on which columns are solved together or in
     which order; through torch they agree to rounding.
@@ -58,8 +59,9 @@ def solve(
             (float32 weights leave 1e-8 where there should be 0) and fits through it;
             0 treats every digit of B as meant.
         method: ``"auto"``, or ``"simplex"`` to pivot every column from least squares.
-        backend: ``"compiled"`` runs on the CPU; ``"torch"`` runs identification and polishing through torch on the
-            device of the tensors and finishes what is left on the CPU; ``"auto"`` chooses by that device.
+        backend: ``"compiled"`` runs on the CPU. ``"torch"``, which is experimental and was never measured on a GPU,
+            runs identification and polishing through torch on the device of the tensors and finishes what is left on
+            the CPU. ``"auto"`` chooses by that device.
         threads: How many panels to work on at once; ``None`` for all cores.
         progress: Called as ``progress(done, total)``.
 

@@ -30,7 +30,7 @@ def kth_smallest(values, count, k):
 
 @inner
 def median_of_sample(values, count):
-    """Median of some 256 or more of values[:count], which are reordered: enough for a scale."""
+    """Median of about 256 or more of values[:count], which are reordered: enough for a scale."""
     stride = count // 512 + 1
     taken = 0
     for j in range(0, count, stride):

@@ -1,4 +1,4 @@
-"""What a given design is sure to survive: any alterations, of any size, wherever they are placed."""
+"""How many alterations a given design tolerates for certain, whatever their sizes and wherever they are placed."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ _BLOCK = 512
 _CHECK = 20
 _CLOSE = 1e-3
 _PENALTY = 0.2
-"""Share of a row's starting |y|_1 that one step may clip; from .1 to .3 bounds close fastest."""
+"""Share of a row's starting |y|_1 that one step may clip; with 0.1 to 0.3 the bounds close fastest."""
 _RELAXATION = 1.7
 _NEWTON = 4
 _UNIT = float(np.finfo(np.float64).eps)
@@ -24,18 +24,18 @@ _UNIT = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """How much alteration a design survives for certain, and how much it does not.
+    """How many alterations a design tolerates for certain, and how many it does not.
 
-    The truth lies between: whatever ``alterations`` entries are altered, L1 regression recovers the truth; some
-    ``breaking`` entries can be altered so that it does not.
+    Whichever ``alterations`` entries are altered, L1 regression recovers the truth. Some ``breaking`` entries can be
+    altered so that it does not. The exact number lies between.
 
-    Rows of zeros come on top. What is in such a row cannot mislead the others, and the fit there is 0, which is right:
-    any number of them may be altered besides.
+    Rows of zeros are not counted. An alteration in such a row cannot mislead the fit of the others, and the fit there
+    is 0, which is right: any number of them may be altered in addition.
 
     Attributes:
-        alterations: Any so many altered entries of rows that are not zero, of any size, are always repaired.
-        breaking: So many entries, altered as in ``counterexample``, are not repaired; ``None`` at rank 0, where the
-            fit is 0 and right whatever happens.
+        alterations: This many altered entries, of any size and in any rows that are not zero, are always repaired.
+        breaking: This many entries, altered as in ``counterexample``, are not repaired; ``None`` at rank 0, where the
+            fit is 0 and right in any case.
         rho: Certified interval for max_i rho_i.
         row_bounds: Certified intervals for rho_i = max_u |a_i'u| / |A u|_1, shape [k, 2]; 0 for rows of zeros.
         counterexample: Alteration z [k] with ``breaking`` nonzero entries: some u has |z - A u|_1 < |z|_1.
@@ -49,7 +49,7 @@ class WorstCase:
 
 
 def worst_case(design: ArrayLike | Design, *, iterations: int = 200) -> WorstCase:
-    """Bounds rho_i = max_u |a_i'u| / |A u|_1 for every row, and with it what no choice of alterations can break.
+    """Bounds rho_i = max_u |a_i'u| / |A u|_1 for every row, and from them how many alterations are always repaired.
 
     If the s largest rho_i sum to less than 1/2, then for any s altered entries S and any u != 0 the entries in S hold
     less than half of |A u|_1, so that moving away from the truth by u loses more on the others than it gains on S.
@@ -59,14 +59,14 @@ def worst_case(design: ArrayLike | Design, *, iterations: int = 200) -> WorstCas
     and a rounding allowance that grows with the condition number, is added to the bound. More iterations tighten the
     bounds; they hold after any number.
 
-    Choose this to be safe against an adversary. Random alterations are survived in far larger numbers: see
+    Choose this to be safe against an adversary. Random alterations are tolerated in far larger numbers: see
     ``recovery_probability``. Columns that depend on the others to rounding are dropped, as ``solve`` does.
 
-    Cost: 4 k^2 rank operations for each iteration; memory for some eight arrays of 512 x k.
+    Cost: 4 k^2 rank operations for each iteration; memory for about eight arrays of 512 x k.
 
     Args:
         design: Matrix [k, q], or a prepared ``Design``.
-        iterations: At most so many; rows stop early when all bounds are within a thousandth.
+        iterations: Largest number of iterations; rows stop early when all bounds are within a thousandth.
 
     Raises:
         InputError: The matrix is not two-dimensional, not real or not finite, or ``iterations`` is below 1.

@@ -1,4 +1,4 @@
-"""How many altered entries L1 regression survives, for a generic design: the threshold, and the odds around it."""
+"""How many altered entries L1 regression tolerates on a generic design: the threshold, and the odds around it."""
 
 from functools import cache, lru_cache
 from typing import Any
@@ -37,14 +37,14 @@ def tolerance(fan_in: int, rank: int) -> float:
 def recovery_probability(fan_in: int, rank: int, share: float, *, units: float = 1) -> float:
     """Probability that all ``units`` units of a layer are recovered, each entry altered with probability ``share``.
 
-    Exact (to some 1e-5) for one unit on a design whose column space is uniformly random, as a Gaussian design's is,
-    whatever the alterations' sizes and signs: the binomial mean of the kinematic formula in ``cone`` over the number of
-    altered entries. For a layer, that to the power ``units``: right to sampling error where alterations take both signs
-    alike, or lean to one as N(1, 1) does. Where nearly all have one sign, a design that is unlucky for one unit is so
-    for all; units then fail together, and the mean over designs is higher than this: up to .65 instead of .50, for
-    1000 units of 50 x 6.
+    Exact (to about 1e-5) for one unit on a design whose column space is uniformly random, as a Gaussian design's is,
+    whatever the sizes and signs of the alterations: the mean of the kinematic formula in ``descent_cone`` over the
+    binomial number of altered entries. For a layer, that to the power ``units``. In simulations this is right to
+    sampling error where alterations have both signs equally often, or lean to one sign as N(1, 1) does. Where nearly
+    all have one sign, a design that is unlucky for one unit is unlucky for all; units then fail together, and the mean
+    over designs is higher than this: up to 0.65 instead of 0.50, for 1000 units of 50 x 6.
 
-    A design with structure may do worse than a generic one; ``worst_case`` says what a given design is sure to survive.
+    A design with structure may do worse than a generic one; ``worst_case`` says what a given design always tolerates.
 
     Cost: 2 to 30 milliseconds for a new pair of ``fan_in`` and ``rank`` up to a thousand, then a tenth of one.
 
@@ -119,7 +119,7 @@ def _layer(fan_in: int, rank: int, share: float, units: float) -> float:
     failure, success = float(weights @ ndtr(-scores)), float(weights @ ndtr(scores))
     if units == 0 or success == 0.0:
         return float(units == 0)
-    # Each from the side that has digits: a million units turn a failure of 1e-8 into one of .01.
+    # Each from the side that has digits: a million units turn a failure of 1e-8 into one of 0.01.
     log_unit = np.log1p(-failure) if failure < 0.5 else np.log(success)
     return float(np.exp(units * log_unit))
 

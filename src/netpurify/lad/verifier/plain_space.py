@@ -9,7 +9,7 @@ from netpurify.lad.arrays import ArrayLike, to_matrix
 from netpurify.lad.verifier.column_space import ColumnSpace, RowFacts, unit_columns
 
 _SMALLEST_DIAGONAL = 1e-6
-"""Rows whose triangular factor has a smaller entry on its diagonal do not have full rank."""
+"""Rows whose Cholesky factor has a smaller entry on its diagonal do not have full rank."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,18 @@ class PlainSpace(ColumnSpace):
     def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The smallest entry of what the chosen rows leave of a vector of irregular numbers; see ``ColumnSpace``."""
         smallest = np.zeros(chosen.shape[0])
+        if not self.rank:
+            smallest[chosen.any(axis=1)] = np.inf
+            return smallest
         for i in np.flatnonzero(np.count_nonzero(chosen, axis=1) > self.rank):
-            basis, triangle = np.linalg.qr(self.compact[chosen[i]])
-            if (np.abs(np.diagonal(triangle)) > _SMALLEST_DIAGONAL).all():
-                irregular = self.irregular[chosen[i]]
-                left = irregular - basis @ (basis.T @ irregular)
-                smallest[i] = np.abs(left).min() if self.rank else np.inf
+            basis, irregular = self.compact[chosen[i]], self.irregular[chosen[i]]
+            # The basis is orthonormal: the Gram matrix of the chosen rows is I minus that of the others.
+            others = self.compact[~chosen[i]]
+            gram = basis.T @ basis if 2 * len(basis) <= len(chosen[i]) else np.eye(self.rank) - others.T @ others
+            inverse = _inverse_factor(gram)
+            if inverse is not None:
+                left = irregular - basis @ (inverse.T @ (inverse @ (irregular @ basis)))
+                smallest[i] = np.abs(left).min()
         return smallest
 
     def uniqueness(
@@ -63,12 +69,21 @@ class PlainSpace(ColumnSpace):
         room = 1.0 - np.abs(dual)
         room[~(room > 1e-10)] = 0.0
         for i in np.flatnonzero(proven & (np.count_nonzero(room, axis=1) >= self.rank)):
-            inside = room[i] > 0.0
-            triangle = np.linalg.qr(room[i, inside, None] * self.compact[inside], mode="r")
-            if (np.abs(np.diagonal(triangle)) > _SMALLEST_DIAGONAL).all():
+            weighted = room[i, :, None] * self.compact
+            inverse = _inverse_factor(weighted.T @ weighted)
+            if inverse is not None:
                 # The norm of the inverse is at most sqrt(rank) times the largest factor by which an error can grow.
-                unique[i], stability[i] = True, 2.0 * np.linalg.norm(np.linalg.inv(triangle))
+                unique[i], stability[i] = True, 2.0 * np.linalg.norm(inverse)
         return unique, stability
+
+
+def _inverse_factor(gram: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """The inverse of the lower Cholesky factor of ``gram``; ``None`` if ``gram`` is not safely positive definite."""
+    try:
+        factor = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return None
+    return np.linalg.inv(factor) if (np.diagonal(factor) > _SMALLEST_DIAGONAL).all() else None
 
 
 def _orthonormal_basis(columns: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

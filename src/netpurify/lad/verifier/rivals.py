@@ -1,10 +1,11 @@
-"""Other truths that would explain a column nearly as well as its fit does.
+"""Rivals: other fits that would explain a column nearly as well as the fit that is checked.
 
-Evidence by counting zeros takes for granted that alterations do not agree with one another. Where residuals tie, they
-do. Then, if the column space holds a vector w that is zero on most rows, the fit u has a rival u - d with A d = t w: it
-takes the zeros of u on the support of w for entries that were all altered by t w, and some residuals of u there for
-unaltered entries. In a two-way layout w is a level, and half of its rows altered alike pass for its effect. Where rows
-have weights, alterations that are alike have them too: residuals are compared as they are and over their row's norm.
+Counting zeros as evidence assumes that alterations do not agree with one another. Where residuals tie, they do. Then,
+if the column space holds a vector w that is zero on most rows, the fit u has a rival u - d with A d = t w. According to
+the rival, the entries where u has zeros on the support of w were all altered by t w, and some entries where u has
+residuals there were not altered. In a two-way layout w is the indicator of a level: if half of its rows are altered
+alike, the alteration looks like the effect of the level. Where rows have weights, equal alterations are multiplied by
+them; therefore residuals are compared both as they are and divided by the norm of their row.
 """
 
 import numpy as np
@@ -15,21 +16,21 @@ from netpurify.lad.verifier.column_space import ColumnSpace
 from netpurify.lad.verifier.sparse import SparseVectors
 
 _ODDS = 1e-5
-"""A fit is the truth if all its rivals together have less than these odds against it."""
+"""A fit counts as the truth if all its rivals together have less than these odds against it."""
 _TIE = 1e-9
 """Residuals that differ by less than this share of their size, or by twice the noise floor, are tied."""
 _BLOCK = 1 << 20
-"""How many pairs of a rival and a size are judged together, to bound the memory."""
+"""How many pairs of a rival and a size are compared together, to bound the memory."""
 _PREDICTED = 1e-6
-"""A row of whose alteration the rows that fit show less than this share, in squares, must be predicted by the rest."""
+"""A fitted row whose leverage is above 1 minus this must have the value that the other fitted rows predict."""
 _DOMINANT = 1e2
-"""So is a row that is larger than the median row by this factor."""
+"""The same holds for a row that is larger than the median row by this factor."""
 _NOISE = 20.0
-"""No prediction from rows with noise is further off than this many standard deviations."""
+"""A prediction from noisy rows is wrong by at most this many standard deviations."""
 
 
 def no_rivals(vectors: SparseVectors, residual: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which columns have no rival that is plausible, if some of their alterations are equal in size.
+    """Which columns have no plausible rival, if some of their alterations are equal in size.
 
     Args:
         vectors: Sparse vectors of the design's column space.
@@ -38,8 +39,8 @@ def no_rivals(vectors: SparseVectors, residual: NDArray[np.float64], floor: NDAr
     """
     count, rows = residual.shape
     step = max(1, _BLOCK // max(1, vectors.owner.size * rows // 4))
-    parts = [slice(start, start + step) for start in range(0, count, step)]
-    odds = [odds_of_rivals(vectors, residual[part], floor[part]) for part in parts]
+    blocks = [slice(start, start + step) for start in range(0, count, step)]
+    odds = [odds_of_rivals(vectors, residual[block], floor[block]) for block in blocks]
     return np.concatenate(odds) < _ODDS
 
 
@@ -59,7 +60,7 @@ def odds_of_rivals(
     present = np.count_nonzero(~np.isnan(residual), axis=1)
     cost = _log_factorials(residual.shape[1])
     sums = raised.sum(axis=0), lowered.sum(axis=0)
-    before = sum(_log_choices(cost, present[column], one) for one in sums)
+    before = sum(_log_choices(cost, present[column], number) for number in sums)
     gain = np.full((vectors.owner.size, column.size), -np.inf)
     # The rival's alterations are t w: +t where w is positive and -t where it is negative; or, with t < 0, the reverse.
     for up, down in ((vectors.positive, vectors.negative), (vectors.negative, vectors.positive)):
@@ -84,12 +85,12 @@ def _by_size(residual: NDArray[np.float64], floor: NDArray[np.float64]) -> tuple
     """
     numbers, lines = [], []
     for i, line in enumerate(residual):
-        place = np.flatnonzero(np.abs(line) > floor[i])
-        place = place[np.argsort(np.abs(line[place]), kind="stable")]
-        size = np.abs(line[place])
+        rows = np.flatnonzero(np.abs(line) > floor[i])
+        rows = rows[np.argsort(np.abs(line[rows]), kind="stable")]
+        size = np.abs(line[rows])
         group = np.cumsum(np.diff(size, prepend=-np.inf) > np.maximum(2.0 * floor[i], _TIE * size))
         signs = np.zeros((int(group.max(initial=0)) + 1, line.size))
-        signs[group, place] = np.sign(line[place])
+        signs[group, rows] = np.sign(line[rows])
         numbers.append(np.full(signs.shape[0], i))
         lines.append(signs)
     signs = np.concatenate(lines).T
@@ -104,7 +105,7 @@ def _log_factorials(rows: int) -> NDArray[np.float64]:
 def _log_choices(
     factorials: NDArray[np.float64], rows: NDArray[np.intp], chosen: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Logarithm of the number of sets of so many rows; beyond half of the rows it falls no more."""
+    """Logarithm of the number of sets of ``chosen`` out of ``rows`` rows; constant beyond half of the rows."""
     few = np.minimum(chosen, rows // 2).astype(np.intp)
     return factorials[rows] - factorials[few] - factorials[rows - few]
 

@@ -1,7 +1,7 @@
-"""Vectors of a design's column space that vanish on most rows: what a few rows could take part in unnoticed.
+"""Vectors of a column space that are zero on most rows, along which a fit can change without most rows showing it.
 
-A level of a layout is the plainest example: its indicator lies in the column space and is zero on all other rows. In a
-generic design there is no such vector: besides the ``rank - 1`` zeros that can be asked for, none comes for free.
+The simplest example is a layout: the indicator of a level lies in the column space and is zero on all other rows. A
+generic design has no such vector: ``rank - 1`` zeros can always be had by a choice of coefficients, but not more.
 """
 
 from dataclasses import dataclass
@@ -50,26 +50,26 @@ def sparse_vectors(columns: NDArray[np.float64], independent: NDArray[np.intp]) 
     at random, the same in every call; if the first shows no zero beyond those that every design has, the design is
     generic and there is nothing to find. The columns as they were given are looked at too.
 
-    Not every sparse vector must be found; the sparser one is, the more of the sets P show it.
+    A sparse vector may be missed; the sparser it is, the more of the sets P show it.
 
     Args:
         columns: The columns.
         independent: Which of them span all.
     """
     rows, rank = columns.shape[0], independent.size
-    found: dict[bytes, NDArray[np.float64]] = {}
+    by_support: dict[bytes, NDArray[np.float64]] = {}
     if 0 < rank < rows:
         basis, size = _balanced(columns[:, independent])
         draw = np.random.default_rng(0)
         for _ in range(int(np.clip(_WORK / (6.0 * rows * rank * rank), _FEWEST, _MOST))):
             weight = draw.uniform(0.2, 1.0, (rows, 1))
             vectors = _elementary(weight * (basis @ draw.standard_normal((rank, rank)))) / weight
-            _collect(vectors * size, size, rank, found)
-            if not found:
+            _collect(vectors * size, size, rank, by_support)
+            if not by_support:
                 break
-        if found:
-            _collect(columns, size, rank, found)
-    return _grouped(sorted(found.values(), key=np.count_nonzero)[: 4 * rank + 64], rows)
+        if by_support:
+            _collect(columns, size, rank, by_support)
+    return _grouped(sorted(by_support.values(), key=np.count_nonzero)[: 4 * rank + 64], rows)
 
 
 def _balanced(columns: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -95,14 +95,14 @@ def _elementary(mixed: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _collect(
-    vectors: NDArray[np.float64], size: NDArray[np.float64], rank: int, found: dict[bytes, NDArray[np.float64]]
+    vectors: NDArray[np.float64], size: NDArray[np.float64], rank: int, by_support: dict[bytes, NDArray[np.float64]]
 ) -> None:
     """Add the columns of ``vectors`` that have zeros beyond those of a generic design and a support not yet seen."""
     relative = np.abs(vectors) / size
     support = relative > _ZERO * relative.max(axis=0)
     count = support.sum(axis=0)
     for i in np.flatnonzero((count > 0) & (count <= vectors.shape[0] - rank)):
-        found.setdefault(np.packbits(support[:, i]).tobytes(), np.where(support[:, i], vectors[:, i], 0.0))
+        by_support.setdefault(np.packbits(support[:, i]).tobytes(), np.where(support[:, i], vectors[:, i], 0.0))
 
 
 def _grouped(vectors: list[NDArray[np.float64]], rows: int) -> SparseVectors:
@@ -111,17 +111,17 @@ def _grouped(vectors: list[NDArray[np.float64]], rows: int) -> SparseVectors:
     owner: list[int] = []
     single = np.zeros((len(vectors), rows))
     for number, vector in enumerate(vectors):
-        place = np.flatnonzero(vector)
-        place = place[np.argsort(np.abs(vector[place]), kind="stable")]
-        size = np.abs(vector[place])
+        support = np.flatnonzero(vector)
+        support = support[np.argsort(np.abs(vector[support]), kind="stable")]
+        size = np.abs(vector[support])
         group = np.cumsum(np.diff(size, prepend=0.0) > _ZERO * size) - 1
         count = np.bincount(group)
-        single[number, place[count[group] == 1]] = 1.0
-        for one in np.flatnonzero(count > 1):
+        single[number, support[count[group] == 1]] = 1.0
+        for shared in np.flatnonzero(count > 1):
             line = np.zeros(rows)
-            line[place[group == one]] = np.sign(vector[place[group == one]])
+            line[support[group == shared]] = np.sign(vector[support[group == shared]])
             lines.append(line)
             owner.append(number)
     signs = np.array(lines).reshape(-1, rows)
-    positive, negative, alone = (scipy.sparse.csr_array(one.astype(float)) for one in (signs > 0, signs < 0, single))
+    positive, negative, alone = (scipy.sparse.csr_array(mask.astype(float)) for mask in (signs > 0, signs < 0, single))
     return SparseVectors(positive, negative, np.array(owner, np.intp), alone)

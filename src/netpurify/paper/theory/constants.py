@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from netpurify import lad
 from netpurify.errors import InputError
-from netpurify.lad.arrays import ArrayLike, to_numpy
+from netpurify.lad import ArrayLike, to_numpy
 
 
 class Interval(NamedTuple):
