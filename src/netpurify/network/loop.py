@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from netpurify.threads import one_blas_thread
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.span import SpanError
 from netpurify.network.fitting import Regressions, fit_units, pose
 from netpurify.network.outcome import Outcome
 from netpurify.network.policies.policy import LayerPolicy, Progress
 from netpurify.network.prepared import Network, capture
+from netpurify.threads import one_blas_thread
 
 
 @dataclass(frozen=True, slots=True)

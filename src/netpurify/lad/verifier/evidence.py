@@ -53,8 +53,9 @@ def doubted(
         return claimed
     live, lowest = residuals.values[np.ix_(claimed, space.live)], floor[claimed]
     # The solver's look at redundancy does not weigh rows against one another.
-    known = redundant is not None and not dominant_rows(space).any()
-    good = redundant[claimed].copy() if known else np.zeros(claimed.size, np.bool_)
+    if redundant is None or dominant_rows(space).any():
+        redundant = np.zeros(recovered.size, np.bool_)
+    good = redundant[claimed].copy()
     unknown = np.flatnonzero(~good)
     if unknown.size:
         median = residuals.median[claimed[unknown]]

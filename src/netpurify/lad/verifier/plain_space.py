@@ -83,7 +83,8 @@ def _inverse_factor(gram: NDArray[np.float64]) -> NDArray[np.float64] | None:
         factor = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         return None
-    return np.linalg.inv(factor) if (np.diagonal(factor) > _SMALLEST_DIAGONAL).all() else None
+    safe = (np.diagonal(factor) > _SMALLEST_DIAGONAL).all()
+    return np.asarray(np.linalg.inv(factor), np.float64) if safe else None
 
 
 def _orthonormal_basis(columns: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
