@@ -331,3 +331,6 @@ def test_without_a_home_folder_one_has_to_be_named(monkeypatch):
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user without an entry and without HOME
     with pytest.raises(DataError, match="set NETPURIFY_DATA, or give a folder"):
         data.cache_folder()
+    monkeypatch.setattr(Unix, "user_cache_path", Path("~/.cache/netpurify"))  # as platformdirs 4.0 has it
+    with pytest.raises(DataError, match="set NETPURIFY_DATA, or give a folder"):
+        data.cache_folder()

@@ -28,12 +28,15 @@ def cache_folder(root: str | Path | None = None) -> Path:
     if given:
         return Path(given).expanduser()
     try:
-        return PlatformDirs("netpurify", appauthor=False, opinion=False).user_cache_path
-    except RuntimeError as problem:
+        folder = PlatformDirs("netpurify", appauthor=False, opinion=False).user_cache_path
+    except RuntimeError:  # newer versions raise it for a user without a home folder, earlier ones leave the "~"
+        folder = None
+    if folder is None or not folder.is_absolute():
         raise DataError(
-            f"data sets must be kept in a cache folder; the user has none ({problem}); set {VARIABLE}, or give a "
-            "folder (--root; in Python root=)"
-        ) from problem
+            f"data sets must be kept in a cache folder, and the user has no home folder for it; set {VARIABLE}, or "
+            "give a folder (--root; in Python root=)"
+        )
+    return folder
 
 
 def intact(path: Path, file: File) -> bool:
