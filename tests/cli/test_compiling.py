@@ -66,8 +66,8 @@ def test_something_moves_on_a_terminal_and_goes_when_it_is_done(capsys, monkeypa
     ("command", "function", "arguments"),
     [
         ("check", "network.check", ["--factory", "small_networks:build", "--data", "inputs.npy"]),
-        ("purify", "network.purify", ["--factory", "small_networks:build", "--data", "inputs.npy", "--policy",
-                                      "project", "-o", "{}/out.safetensors"]),
+        ("project", "network.purify", ["--factory", "small_networks:build", "--data", "inputs.npy", "-o",
+                                       "{}/out.safetensors"]),
         ("theory", "paper.theory.examine", []),
         ("demo", "experiments.demo.recovery", ["--folder", "{}/demo"]),
     ],
@@ -78,7 +78,7 @@ def test_commands_that_solve_say_when_the_solver_is_compiled(run, files, monkeyp
         raise InputError("that is all")
 
     monkeypatch.setattr(f"netpurify.{function}", first)
-    weights = ["trained.safetensors"] if command in ("check", "purify") else []
+    weights = ["trained.safetensors"] if command in ("check", "project") else []
     done = run(command, *weights, *(argument.format(files) for argument in arguments))
     assert done.code == 2, done.err
     assert done.err.count(TOLD) == 1

@@ -1,4 +1,4 @@
-"""``purify --policy defend``: the price before the file, exit codes, and a file that every other command reads."""
+"""``defend``: the price before the file, exit codes, and a file that every other command reads."""
 
 import json
 
@@ -27,8 +27,8 @@ def defended(run, files, inputs):
     """Runs the command on the contaminated weights, or on others."""
 
     def call(*more, weights=WEIGHTS, out="out.safetensors"):
-        return run("purify", weights, "--factory", "small_networks:build", "--data", files / "many.npy", "--policy",
-                   "defend", "-o", files / out, *more)  # fmt: skip
+        data = ["--factory", "small_networks:build", "--data", files / "many.npy"]
+        return run("defend", weights, *data, "-o", files / out, *more)
 
     assert len(inputs) == 100
     return call
@@ -120,7 +120,7 @@ def test_page_and_record_are_asked_by_name(defended, files):
     assert "held-out clean inputs" in done.err
     page = (files / "page.html").read_text()
     assert "Defended, not proven" in page
-    assert "netpurify purify contaminated.safetensors" in page
+    assert "netpurify defend contaminated.safetensors" in page
     assert str(files / "out.safetensors") in page
     quiet = defended("--force", "--quiet")
     assert quiet.err == ""
@@ -136,20 +136,20 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("option", OTHERS, ids=lambda option: option[0])
-def test_options_of_other_policies_are_refused_by_name(defended, files, option):
+def test_options_of_other_policies_do_not_exist(defended, files, option):
     done = defended(*(part.replace("{}", str(files)) for part in option))
     assert done.code == 2
-    assert f"{option[0]} cannot be used: --policy defend" in done.message
+    assert f"No such option: {option[0]}" in done.err
     assert {path.name for path in files.iterdir()} == {"many.npy"}
 
 
 @pytest.mark.parametrize("policy", ["recover", "project"])
 @pytest.mark.parametrize("option", [["--strength", "auto"], ["--no-guard"], ["--max-disagreement", "0.1"]])
-def test_options_of_defend_are_refused_elsewhere(run, files, common, policy, option):
-    done = run("purify", WEIGHTS, *common, "--initial-seed", "5", "--policy", policy, "-o", files / "out.safetensors",
+def test_options_of_defend_do_not_exist_elsewhere(run, files, common, policy, option):
+    done = run(policy, WEIGHTS, *common, "--initial-seed", "5", "-o", files / "out.safetensors",
                *option)  # fmt: skip
     assert done.code == 2
-    assert f"{option[0]} cannot be used: --policy {policy} has no use for it" in done.message
+    assert f"No such option: {option[0]}" in done.err
     assert not list(files.iterdir())
 
 
@@ -179,7 +179,7 @@ def test_other_commands_read_a_defended_network(run, defended, files, common, in
     planned = run("check", guarded, *common, "--initial-seed", "5")
     assert planned.code == 1, planned.err  # before training there were no guards, and a guard can be tampered with too
     assert 'or altered: "0.guard", "2.guard"' in planned.out
-    done = run("purify", guarded, *common, "--initial-seed", "5", "--policy", "project", "-o",
+    done = run("project", guarded, *common, "--initial-seed", "5", "-o",
                files / "again.safetensors", "--proof", files / "proof.safetensors")  # fmt: skip
     assert done.code == 0, done.err
     done = run("verify", files / "proof.safetensors", "--contaminated", guarded, "--purified",

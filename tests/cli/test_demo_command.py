@@ -11,7 +11,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "cli.md"
 COMMANDS = {
     "check": ["check", "netpurify-demo/contaminated.safetensors", "--factory", "netpurify.experiments.demo:network",
               "--initial-seed", "0", "--data", "netpurify-demo/inputs.npy"],
-    "purify": ["purify", "netpurify-demo/contaminated.safetensors", "--factory", "netpurify.experiments.demo:network",
+    "recover": ["recover", "netpurify-demo/contaminated.safetensors", "--factory", "netpurify.experiments.demo:network",
                "--initial-seed", "0", "--data", "netpurify-demo/inputs.npy", "-o", "purified.safetensors", "--proof",
                "proof.safetensors"],
     "verify": ["verify", "netpurify-demo/proof.safetensors", "--contaminated",
@@ -21,7 +21,7 @@ COMMANDS = {
                     "--set", "sd=0.5", "--share", "0.2"],
     "diff": ["diff", "netpurify-demo/contaminated.safetensors", "netpurify-demo/purified.safetensors"],
 }  # fmt: skip
-CODES = {"check": 0, "purify": 1, "verify": 0, "contaminate": 0, "diff": 1}
+CODES = {"check": 0, "recover": 1, "verify": 0, "contaminate": 0, "diff": 1}
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_demo_leaves_files_on_which_every_example_works(run, tmp_path, monkeypat
     done = run("demo")
     assert done.code == 0, done.err
     assert "exactly the altered ones" in done.out
-    assert "netpurify purify" in (tmp_path / "netpurify-demo" / "report.html").read_text()
+    assert "netpurify recover" in (tmp_path / "netpurify-demo" / "report.html").read_text()
     for command, arguments in COMMANDS.items():
         found = run(*arguments)
         assert found.code == CODES[command], found.err
@@ -65,7 +65,7 @@ def commands_of_the_guide():
 def test_guide_runs_as_it_stands(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     commands = commands_of_the_guide()
-    assert {words[1] for words, _ in commands} == {*COMMANDS, "demo"}
+    assert {words[1] for words, _ in commands} == {*COMMANDS, "project", "defend", "demo"}
     for (program, *arguments), code in commands:
         done = run(*arguments)
         assert (program, done.code) == ("netpurify", code), (arguments, done.err)
@@ -74,6 +74,8 @@ def test_guide_runs_as_it_stands(run, tmp_path, monkeypatch):
 def test_guide_names_no_option_that_is_not_there(run):
     named = set(re.findall(r"--[a-z][a-z-]+", GUIDE.read_text()))
     known = {
-        option for command in (*COMMANDS, "demo") for option in re.findall(r"--[a-z-]+", run(command, "--help").out)
+        option
+        for command in (*COMMANDS, "project", "defend", "demo")
+        for option in re.findall(r"--[a-z-]+", run(command, "--help").out)
     }
     assert named <= known

@@ -14,11 +14,11 @@ from netpurify import checkpoint
 from netpurify.lad import Status
 from netpurify.network import load_proof
 
-COMMANDS = ("check", "purify", "verify", "contaminate", "diff", "demo")
+COMMANDS = ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "demo")
 
 
 def purified(run, common, folder, *more, weights="contaminated.safetensors"):
-    return run("purify", weights, *common, "--initial-seed", "5", "-o", folder / "out.safetensors", *more)
+    return run("recover", weights, *common, "--initial-seed", "5", "-o", folder / "out.safetensors", *more)
 
 
 @pytest.mark.usefixtures("files")
@@ -86,7 +86,7 @@ def test_healthy_network_is_left_alone(run, files, common):
 
 
 def test_project_without_initial_weights(run, files, common):
-    done = run("purify", "contaminated.safetensors", *common, "--policy", "project", "-o", files / "out.safetensors")
+    done = run("project", "contaminated.safetensors", *common, "-o", files / "out.safetensors")
     assert done.code == 0, done.err
     assert "All 45 units took the fitted value in every weight" in done.out
 
@@ -103,7 +103,7 @@ def test_interrupt_is_no_finding_and_writes_nothing(run, files, common, monkeypa
 
 def test_units_without_evidence_are_findings(run, files, common):
     np.save(files / "many.npy", np.random.default_rng(0).standard_normal((200, 60), np.float32))
-    done = run("purify", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",
+    done = run("recover", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",
                "--layer", "0", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1
     assert "all 40 units could not be judged" in done.out
@@ -129,7 +129,7 @@ def test_weights_keep_the_dtype_of_their_file(run, files, common):
 def test_inputs_are_normalised(run, files, common):
     raw = 3.0 * np.load("inputs.npy") + 2.0
     np.save(files / "raw.npy", raw)
-    done = run("purify", "contaminated.safetensors", *common[:2], "--data", files / "raw.npy", "--mean", "2", "--std",
+    done = run("recover", "contaminated.safetensors", *common[:2], "--data", files / "raw.npy", "--mean", "2", "--std",
                "3", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
     assert " weights were altered; all 45 units recovered" in done.out
     assert "left alone" not in done.out.splitlines()[-2]
@@ -140,7 +140,7 @@ def test_reports_are_asked_by_name(run, files, common):
     targets = ["--report", files / "a.html", "--json", files / "a.json", "--sarif", files / "a.sarif"]
     told = purified(run, common, files, *targets)
     assert told.code == 1
-    assert "netpurify purify contaminated.safetensors" in (files / "a.html").read_text()
+    assert "netpurify recover contaminated.safetensors" in (files / "a.html").read_text()
     record = json.loads((files / "a.json").read_text())
     assert (record["policy"], record["exit_code"]) == ("recover", told.code)
     assert told.out.splitlines()[-2] == record["verdict"]
@@ -161,7 +161,7 @@ def test_only_records_can_be_printed(run, files, common, option):
 
 def test_remedies_are_told_for_units_without_evidence(run, files, common):
     np.save(files / "many.npy", np.random.default_rng(0).standard_normal((200, 60), np.float32))
-    done = run("purify", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",
+    done = run("recover", "trained.safetensors", *common[:2], "--data", files / "many.npy", "--initial-seed", "5",
                "--layer", "0", "-o", files / "out.safetensors", "--json", files / "a.json")  # fmt: skip
     table = " ".join(done.out.split("units not recovered, by L1 fit")[1].split())
     (advice,) = json.loads((files / "a.json").read_text())["advice"]
@@ -186,14 +186,14 @@ def test_network_of_one_layer_whose_factory_prints(run, files):
     assert "building" in done.err
 
 
-@pytest.mark.parametrize("command", ["check", "purify", "defend"])
+@pytest.mark.parametrize("command", ["check", "recover", "defend"])
 def test_json_stays_json_though_the_network_prints(run, files, command):
     options = ["trained.safetensors", "--factory", "small_networks:printing", "--data", "inputs.npy", "--json", "-"]
-    if command == "purify":
+    if command == "recover":
         options += ["--initial-seed", "5", "-o", files / "out.safetensors"]
     if command == "defend":
-        options += ["--policy", "defend", "--strength", "0.1", "-o", files / "out.safetensors"]
-    done = run("purify" if command == "defend" else command, *options)
+        options += ["--strength", "0.1", "-o", files / "out.safetensors"]
+    done = run(command, *options)
     assert done.code == 0, done.err
     assert isinstance(json.loads(done.out), dict)
     assert "running" in done.err

@@ -65,8 +65,8 @@ PURIFY = [
     ([WEIGHTS, *GOOD, "--factory", "small_networks:leaving"], "it raised SystemExit: 0"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:number"], "it returned int"),
     ([WEIGHTS, *GOOD, "--factory", "small_networks:ready"], "must be a function that builds the network"),
-    ([WEIGHTS, *GOOD[:4]], "--policy recover needs the initial weights"),
-    ([WEIGHTS, *GOOD[:4]], "--policy project and --policy defend do without"),
+    ([WEIGHTS, *GOOD[:4]], "recover needs the initial weights"),
+    ([WEIGHTS, *GOOD[:4]], "netpurify project and netpurify defend do without"),
     ([WEIGHTS, *GOOD, "--initial", "initial.safetensors"], "exclude each other"),
     ([WEIGHTS, *GOOD[:4], "--initial", WEIGHTS], "is the file to purify itself"),
     ([WEIGHTS, *GOOD[:4], "--initial", "{}/hollow.safetensors"], "must be finite"),
@@ -81,12 +81,8 @@ PURIFY = [
     ([WEIGHTS, *GOOD, "--mean", "a,b"], "--mean must be numbers"),
     ([WEIGHTS, *GOOD, "--std", "0"], "std must be above 0"),
     ([WEIGHTS, *GOOD, "--layer", "7"], "'7' is none of ['0', '2']"),
-    ([WEIGHTS, *GOOD, "--policy", "wash"], "--policy must be recover, project or defend; got 'wash'"),
-    ([WEIGHTS, *GOOD, "--policy", "wash", "--strength", "1"], "--policy must be recover, project or defend"),
-    ([WEIGHTS, *GOOD, "--rank", "3"], "--rank cannot be used with --policy recover"),
-    ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "many"], "--rank must be a number of directions"),
-    ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "0"], "at least 1"),
-    ([WEIGHTS, *GOOD, "--policy", "project", "--rank", "1.5"], "between 0 and 1"),
+    ([WEIGHTS, *GOOD, "--policy", "wash"], "No such option: --policy"),
+    ([WEIGHTS, *GOOD, "--rank", "3"], "No such option: --rank"),
     ([WEIGHTS, *GOOD, "--noise-floor", "-1"], "Invalid value for '--noise-floor'"),
     ([WEIGHTS, *GOOD, "--noise-floor", "inf"], "--noise-floor must be a finite number"),
     ([WEIGHTS, *GOOD, "--decay", "inf"], "--decay must be a finite number"),
@@ -118,10 +114,20 @@ PURIFY = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("rank", "message"),
+    [("many", "--rank must be a number of directions"), ("0", "at least 1"), ("1.5", "between 0 and 1")],
+)
+def test_project_refuses_ranks_that_mean_nothing(run, files, rank, message):
+    done = run("project", WEIGHTS, *GOOD, "--rank", rank, "-o", files / "out.safetensors")
+    assert done.code == 2
+    assert message in told(done)
+
+
 @pytest.mark.parametrize(("arguments", "message"), PURIFY, ids=[message[-60:] for _, message in PURIFY])
-def test_purify_refuses(run, spoilt, made, arguments, message):
+def test_recover_refuses(run, spoilt, made, arguments, message):
     before = {path: path.read_bytes() for path in [*made.iterdir(), *spoilt.iterdir()] if path.is_file()}
-    done = run("purify", *(argument.replace("{}", str(spoilt)) for argument in arguments), "-o",
+    done = run("recover", *(argument.replace("{}", str(spoilt)) for argument in arguments), "-o",
                spoilt / "out.safetensors")  # fmt: skip
     assert done.code == 2, done.out
     assert message in told(done)
@@ -147,7 +153,7 @@ def test_module_that_cannot_be_imported_names_its_own_problem(run, spoilt, monke
 def test_network_without_layers_to_purify_writes_nothing(run, spoilt):
     state = {name: value.half() for name, value in checkpoint.load_weights(WEIGHTS).items()}
     checkpoint.save_weights(state, spoilt / "halved.safetensors")
-    done = run("purify", spoilt / "halved.safetensors", *GOOD, "-o", spoilt / "out.safetensors")
+    done = run("recover", spoilt / "halved.safetensors", *GOOD, "-o", spoilt / "out.safetensors")
     assert done.code == 2
     assert "float16" in done.message
     assert not (spoilt / "out.safetensors").exists()
@@ -166,7 +172,7 @@ VERIFY = [
 
 @pytest.mark.parametrize(("arguments", "message"), VERIFY, ids=[message for _, message in VERIFY])
 def test_verify_refuses(run, files, arguments, message):
-    run("purify", WEIGHTS, *GOOD, "-o", files / "out.safetensors", "--proof", files / "proof.safetensors")
+    run("recover", WEIGHTS, *GOOD, "-o", files / "out.safetensors", "--proof", files / "proof.safetensors")
     checkpoint.save_weights({"0.units": torch.zeros(1)}, files / "forged.safetensors",
                             metadata={"netpurify.proof": '{"version": 1, "blocks": [{}]}'})  # fmt: skip
     done = run("verify", *(argument.replace("{}", str(files)) for argument in arguments), "--contaminated", WEIGHTS,
@@ -213,7 +219,7 @@ def test_contaminate_refuses_a_file_in_which_it_would_alter_nothing(run, spoilt,
 
 @pytest.mark.usefixtures("spoilt")
 def test_an_unknown_engine_is_refused_before_the_factory_is_run(run):
-    done = run("purify", WEIGHTS, *GOOD, "--factory", "no_networks:build", "--engine", "nope", "-o", "out.safetensors")
+    done = run("recover", WEIGHTS, *GOOD, "--factory", "no_networks:build", "--engine", "nope", "-o", "out.safetensors")
     assert done.code == 2
     assert "engine must be" in done.message
 
@@ -221,7 +227,7 @@ def test_an_unknown_engine_is_refused_before_the_factory_is_run(run):
 def test_want_of_memory_is_no_fault_of_ours(run, files, monkeypatch):
     for problem in (MemoryError("4 TB"), RuntimeError("DefaultCPUAllocator: can't allocate memory: 4 TB")):
         monkeypatch.setattr("netpurify.network.purify", lambda *_, problem=problem, **__: throw(problem))
-        done = run("purify", WEIGHTS, *GOOD, "-o", files / "out.safetensors")
+        done = run("recover", WEIGHTS, *GOOD, "-o", files / "out.safetensors")
         assert done.code == 2
         assert "not enough memory" in done.message
         assert "Traceback" not in done.err
@@ -244,7 +250,7 @@ def test_own_faults_end_with_code_3(run, files, monkeypatch, problem):
         raise problem
 
     monkeypatch.setattr("netpurify.network.purify", broken)
-    done = run("purify", WEIGHTS, *GOOD, "-o", files / "out.safetensors")
+    done = run("recover", WEIGHTS, *GOOD, "-o", files / "out.safetensors")
     assert done.code == 3
     assert "this is a fault of netpurify" in done.message
     assert problem.__name__ in done.err
@@ -252,5 +258,5 @@ def test_own_faults_end_with_code_3(run, files, monkeypatch, problem):
 
 def test_an_interrupt_within_a_command_ends_with_code_130(run, files, monkeypatch):
     monkeypatch.setattr("netpurify.network.purify", lambda *_, **__: throw(KeyboardInterrupt()))
-    assert run("purify", WEIGHTS, *GOOD, "-o", files / "out.safetensors").code == 130
+    assert run("recover", WEIGHTS, *GOOD, "-o", files / "out.safetensors").code == 130
     assert not (files / "out.safetensors").exists()

@@ -20,7 +20,7 @@ def start(code, *arguments, **environment):
 @pytest.mark.slow
 def test_purify_with_a_report_needs_no_home(files):
     done = start(
-        "from netpurify.cli import main; main()", "purify", "contaminated.safetensors", "--factory",
+        "from netpurify.cli import main; main()", "recover", "contaminated.safetensors", "--factory",
         "small_networks:build", "--data", "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors",
         "--report", files / "page.html", "--quiet", HOME=f"{os.devnull}/none", XDG_CACHE_HOME=f"{os.devnull}/none",
         TMPDIR=f"{os.devnull}/none",
@@ -34,7 +34,7 @@ def test_purify_with_a_report_needs_no_folder_but_that_of_its_outputs(files):
     nowhere = f"{os.devnull}/none"
     done = start(
         f"import tempfile; tempfile._candidate_tempdir_list = lambda: [{nowhere!r}]\n"
-        "from netpurify.cli import main; main()", "purify", "contaminated.safetensors", "--factory",
+        "from netpurify.cli import main; main()", "recover", "contaminated.safetensors", "--factory",
         "small_networks:build", "--data", "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors",
         "--report", files / "page.html", "--quiet", HOME=nowhere, XDG_CACHE_HOME=nowhere,
     )  # fmt: skip
@@ -51,7 +51,7 @@ def test_a_report_without_any_folder_is_refused_before_the_work(run, files, comm
     monkeypatch.setattr("netpurify.cli.outputs.mkdtemp", refuse)
     monkeypatch.setattr("netpurify.network.purify", lambda *_, **__: pytest.fail("it began to work"))
     monkeypatch.delenv("MPLCONFIGDIR", raising=False)
-    done = run("purify", "contaminated.safetensors", *common, "--initial-seed", "5", "-o", files / "out.safetensors",
+    done = run("recover", "contaminated.safetensors", *common, "--initial-seed", "5", "-o", files / "out.safetensors",
                "--report", files / "page.html")  # fmt: skip
     assert done.code == 2, done.err
     assert "need a temporary folder; none can be made" in done.message
@@ -77,7 +77,7 @@ def test_a_drawing_that_finds_no_folder_is_bad_input_and_leaves_nothing(run, fil
         raise OSError("Matplotlib requires access to a writable cache directory; set MPLCONFIGDIR")
 
     monkeypatch.setattr("netpurify.report.results.page_text", page)
-    done = run("purify", "contaminated.safetensors", *common, "--initial-seed", "5", "-o", files / "out.safetensors",
+    done = run("recover", "contaminated.safetensors", *common, "--initial-seed", "5", "-o", files / "out.safetensors",
                "--report", files / "page.html")  # fmt: skip
     assert done.code == 2
     assert "set MPLCONFIGDIR" in done.err

@@ -13,7 +13,7 @@ WEIGHTS = "contaminated.safetensors"
 @pytest.fixture
 def purify(run, common):
     def call(folder, *more):
-        return run("purify", WEIGHTS, *common, "--initial-seed", "5", "-o", folder / "out.safetensors", *more)
+        return run("recover", WEIGHTS, *common, "--initial-seed", "5", "-o", folder / "out.safetensors", *more)
 
     return call
 
@@ -91,12 +91,14 @@ def test_what_is_no_place_for_a_file_is_refused_before_the_work(purify, files, m
     assert sorted(files.iterdir()) == before
 
 
-@pytest.mark.parametrize("command", ["check", "purify", "diff", "contaminate", "verify", "theory", "reproduce", "demo"])
+@pytest.mark.parametrize(
+    "command", ["check", "recover", "diff", "contaminate", "verify", "theory", "reproduce", "demo"]
+)
 def test_names_that_are_too_long_are_refused(run, files, common, command):
     long = "n" * 300
     arguments = {
         "check": [long, *common],
-        "purify": [WEIGHTS, *common, "--initial", long, "-o", files / "out.safetensors"],
+        "recover": [WEIGHTS, *common, "--initial", long, "-o", files / "out.safetensors"],
         "diff": [WEIGHTS, long],
         "contaminate": [WEIGHTS, "-o", files / f"{long}.safetensors"],
         "verify": [long, "--contaminated", WEIGHTS, "--purified", WEIGHTS],

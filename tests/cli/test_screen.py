@@ -93,20 +93,20 @@ def test_commands_show_names_of_tensors_escaped(run, evil):
     contaminated = evil / "contaminated.safetensors"
     found = [
         run("check", contaminated, *common),
-        run("purify", contaminated, *common, "-o", out, "--proof", proof, "--show", "100"),
-        run("purify", contaminated, *common[:4], "-o", evil / "p.safetensors", "--policy", "project"),
-        run("purify", evil / "trained.safetensors", *common[:4], "-o", evil / "d.safetensors", "--policy", "defend",
-            "--strength", "0.1", "--report", evil / "page.html"),
+        run("recover", contaminated, *common, "-o", out, "--proof", proof, "--show", "100"),
+        run("project", contaminated, *common[:4], "-o", evil / "p.safetensors"),
+        run("defend", evil / "trained.safetensors", *common[:4], "-o", evil / "d.safetensors", "--strength", "0.1",
+            "--report", evil / "page.html"),
         run("verify", proof, "--contaminated", contaminated, "--purified", out, *common[4:]),
         run("diff", contaminated, out),
         run("contaminate", contaminated, "-o", evil / "hit.safetensors"),
         run("diff", contaminated, "trained.safetensors"),
-        run("purify", contaminated, *common, "-o", evil / "x.safetensors", "--factory", "small_networks:build"),
-        run("purify", contaminated, *common, "-o", evil / "x.safetensors", "--layer", EVIL[1:]),
+        run("recover", contaminated, *common, "-o", evil / "x.safetensors", "--factory", "small_networks:build"),
+        run("recover", contaminated, *common, "-o", evil / "x.safetensors", "--layer", EVIL[1:]),
         run("check", contaminated, *common, "--factory-args", '{"\x1b[2J": 1}'),
         run("check", evil / "\x1b[2J\udc9b.pt", *common),
         run("contaminate", contaminated, "-o", evil / "x.safetensors", "--name", "\x1b[2J"),
-        run("purify", "--\x1b[2J"),
+        run("recover", "--\x1b[2J"),
     ]  # fmt: skip
     assert [done.code for done in found] == [0, 1, 0, 0, 0, 1, 0, 1, 2, 2, 2, 2, 2, 2], [done.err for done in found]
     for done in found:

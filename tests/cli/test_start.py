@@ -28,15 +28,16 @@ for words in json.loads(sys.argv[1]):
     found.append((run(), sorted({name.partition(".")[0] for name in sys.modules})))
 print(json.dumps(found))
 """
-PURIFY = ["purify", "absent.pt", "--factory", "models:build", "--data", "absent.npy", "-o", "out.safetensors"]
+PURIFY = ["recover", "absent.pt", "--factory", "models:build", "--data", "absent.npy", "-o", "out.safetensors"]
 LIGHT = [
     ([], 2), (["--help"], 0), (["--version"], 0), (["nonsense"], 2), (["--nonsense"], 2),
     *(([command, "--help"], 0) for command in
-      ("check", "purify", "verify", "contaminate", "diff", "demo", "reproduce", "theory", "data")),
+      ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "demo", "reproduce", "theory",
+       "data")),
     (["data", "fetch", "--help"], 0), (["data", "fetch", "imagenet"], 2),
-    (["purify"], 2), (["purify", "a.pt", "--batch", "0"], 2), (PURIFY, 2), ([*PURIFY, "--initial-seed", "1"], 2),
-    ([*PURIFY, "--policy", "wash"], 2), ([*PURIFY, "--policy", "defend", "--rank", "3"], 2),
-    ([*PURIFY, "--policy", "defend", "--strength", "much"], 2), ([*PURIFY, "--policy", "project", "--rank", "x"], 2),
+    (["recover"], 2), (["recover", "a.pt", "--batch", "0"], 2), (PURIFY, 2), ([*PURIFY, "--initial-seed", "1"], 2),
+    (["purify", *PURIFY[1:]], 2), (["defend", *PURIFY[1:], "--rank", "3"], 2),
+    (["defend", *PURIFY[1:], "--strength", "much"], 2), (["project", *PURIFY[1:], "--rank", "x"], 2),
     ([*PURIFY, "--engine", "nope"], 2), ([*PURIFY, "--size", "wide"], 2), ([*PURIFY, "--size", "9" * 5000 + "x1"], 2),
     ([*PURIFY, "--mean", "a"], 2), ([*PURIFY, "--noise-floor", "inf"], 2),
     (["diff", "absent.pt", "absent.pt"], 2), (["verify", "absent", "--contaminated", "a", "--purified", "b"], 2),

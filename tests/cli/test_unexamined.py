@@ -52,12 +52,12 @@ def test_a_layer_without_initial_weights_that_fit_is_a_finding(run, files, commo
         weights, common = files / "mixed.safetensors", [*common[:1], "small_networks:mixed", *common[2:]]
     else:
         base = initial(["0.bias"]) if how == "left out" else initial(**{"0.bias": torch.zeros(39)})
-    done = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "out.safetensors")
+    done = run(policy, weights, *common, "--initial", base, "-o", files / "out.safetensors")
     assert done.code == 1, (done.out, done.err)
     assert 'layers that could not be examined, so that nothing is known about them: "0"' in done.out
     assert "other module" not in done.out
     assert (files / "out.safetensors").exists()
-    record = run("purify", weights, *common, "--initial", base, "--policy", policy, "-o", files / "o.safetensors",
+    record = run(policy, weights, *common, "--initial", base, "-o", files / "o.safetensors",
                  "--json", "-", "--sarif", files / "log.sarif")  # fmt: skip
     assert record.code == 1
     (log,) = json.loads((files / "log.sarif").read_text())["runs"]
@@ -66,7 +66,7 @@ def test_a_layer_without_initial_weights_that_fit_is_a_finding(run, files, commo
 
 
 def test_a_layer_that_was_not_asked_for_is_no_finding(run, files, common, initial):
-    done = run("purify", WEIGHTS, *common, "--initial", initial(["0.bias"]), "--layer", "2", "-o",
+    done = run("recover", WEIGHTS, *common, "--initial", initial(["0.bias"]), "--layer", "2", "-o",
                files / "out.safetensors")  # fmt: skip
     assert done.code == 0, done.out
     assert "; 1 module not examined" in done.out
@@ -80,7 +80,7 @@ def test_kinds_that_are_never_examined_are_no_finding_and_layers_that_no_input_r
     run, files, kind, code, told
 ):
     save(f"small_networks:{kind}", files / "weights.safetensors")
-    done = run("purify", files / "weights.safetensors", "--factory", f"small_networks:{kind}", "--data", "inputs.npy",
+    done = run("recover", files / "weights.safetensors", "--factory", f"small_networks:{kind}", "--data", "inputs.npy",
                "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == code, done.out
     assert told in done.out
@@ -88,7 +88,7 @@ def test_kinds_that_are_never_examined_are_no_finding_and_layers_that_no_input_r
 
 def test_a_kind_that_is_never_examined_is_a_finding_if_it_was_asked_for(run, files):
     save("small_networks:Normed", files / "weights.safetensors")
-    done = run("purify", files / "weights.safetensors", "--factory", "small_networks:Normed", "--data", "inputs.npy",
+    done = run("recover", files / "weights.safetensors", "--factory", "small_networks:Normed", "--data", "inputs.npy",
                "--initial-seed", "5", "--layer", "first", "--layer", "norm", "-o",
                files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.out
@@ -97,7 +97,7 @@ def test_a_kind_that_is_never_examined_is_a_finding_if_it_was_asked_for(run, fil
 
 def test_a_parametrised_weight_is_a_finding(run, files):
     save("small_networks:normed_weights", files / "weights.safetensors")
-    done = run("purify", files / "weights.safetensors", "--factory", "small_networks:normed_weights", "--data",
+    done = run("recover", files / "weights.safetensors", "--factory", "small_networks:normed_weights", "--data",
                "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.out
     assert 'nothing is known about them: "0.parametrizations.weight"' in done.out
@@ -105,8 +105,8 @@ def test_a_parametrised_weight_is_a_finding(run, files):
 
 def test_a_layer_that_could_not_be_defended_is_a_finding(run, files):
     save("small_networks:Spare", files / "weights.safetensors")
-    done = run("purify", files / "weights.safetensors", "--factory", "small_networks:Spare", "--data", "inputs.npy",
-               "--policy", "defend", "--strength", "0.1", "-o", files / "out.safetensors")  # fmt: skip
+    done = run("defend", files / "weights.safetensors", "--factory", "small_networks:Spare", "--data", "inputs.npy",
+               "--strength", "0.1", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.err
     assert 'layers that could not be defended and are as they were: "last"' in done.out
 
@@ -147,7 +147,7 @@ CHANGED = {
 @pytest.mark.parametrize(("changed", "names"), CHANGED.values(), ids=CHANGED.keys())
 def test_a_part_that_is_not_examined_and_is_not_as_it_was_is_a_finding(run, files, changed, names):
     given = [*gated(files, **changed), "--initial", files / "before.safetensors"]
-    done = run("purify", *given, "-o", files / "out.safetensors", "--quiet")
+    done = run("recover", *given, "-o", files / "out.safetensors", "--quiet")
     assert done.code == 1, done.out
     told = f"or have none, so that they may have been trained, or altered: {names}"
     assert told in done.out
@@ -159,7 +159,7 @@ def test_a_part_that_is_not_examined_and_is_not_as_it_was_is_a_finding(run, file
 def test_parts_that_are_not_examined_and_have_their_initial_bits_are_no_finding(run, files):
     given = gated(files)
     for start in (["--initial", files / "before.safetensors"], ["--initial-seed", "5"]):
-        done = run("purify", *given, *start, "-o", files / "out.safetensors", "--force")
+        done = run("recover", *given, *start, "-o", files / "out.safetensors", "--force")
         assert done.code == 0, done.out
         assert "; 2 modules not examined" in done.out
         assert run("check", *given, *start).code == 0
@@ -171,7 +171,7 @@ def test_a_part_without_initial_weights_is_a_finding(run, files):
     del state["norm.running_var"]
     checkpoint.save_weights(state, files / "base.safetensors")
     done = run(
-        "purify", *given, "--initial", files / "base.safetensors", "-o", files / "out.safetensors", "--json", "-"
+        "recover", *given, "--initial", files / "base.safetensors", "-o", files / "out.safetensors", "--json", "-"
     )
     assert done.code == 1
     assert 'so that they may have been trained, or altered: "norm"' in json.loads(done.out)["verdict"]

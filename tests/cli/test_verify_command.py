@@ -11,7 +11,7 @@ from netpurify import checkpoint
 
 
 def purified(run, common, folder, weights="contaminated.safetensors"):
-    return run("purify", weights, *common, "--initial-seed", "5", "-o", folder / "out.safetensors", "--proof",
+    return run("recover", weights, *common, "--initial-seed", "5", "-o", folder / "out.safetensors", "--proof",
                folder / "proof.safetensors")  # fmt: skip
 
 
@@ -127,8 +127,8 @@ def test_frozen_layer_needs_no_proof(run, files, common):
 
 @pytest.mark.parametrize("start", [(), ("--initial", "initial.safetensors")])
 def test_proof_of_a_projection(run, files, common, start):
-    options = ["--policy", "project", "--rank", "6", *start, "--proof", files / "proof.safetensors"]
-    done = run("purify", "contaminated.safetensors", *common, *options, "-o", files / "out.safetensors")
+    options = ["--rank", "6", *start, "--proof", files / "proof.safetensors"]
+    done = run("project", "contaminated.safetensors", *common, *options, "-o", files / "out.safetensors")
     assert done.code == 0, done.err
     found = run("verify", files / "proof.safetensors", "--contaminated", "contaminated.safetensors", "--purified",
                 files / "out.safetensors", *start)  # fmt: skip

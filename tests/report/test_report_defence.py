@@ -30,7 +30,7 @@ def result(request):
 
 @pytest.fixture(scope="module")
 def text(result):
-    return report.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"})
+    return report.page(result, command="netpurify defend <x>", files={"Model": "a&b.pt"})
 
 
 def body_of(text: str) -> str:

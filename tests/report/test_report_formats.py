@@ -92,7 +92,7 @@ def test_a_further_format_has_its_option_on_the_command_line(tmp_path):
             env=environment,
         )
 
-    assert "Write a line for each layer here." in " ".join(start("purify", "--help").stdout.replace("│", " ").split())
+    assert "Write a line for each layer here." in " ".join(start("recover", "--help").stdout.replace("│", " ").split())
     make = (
         "import numpy, torch; from netpurify import checkpoint\n"
         "torch.manual_seed(5); checkpoint.save_weights(torch.nn.Linear(20, 3).state_dict(), 'w.safetensors')\n"
@@ -100,7 +100,7 @@ def test_a_further_format_has_its_option_on_the_command_line(tmp_path):
     )
     subprocess.run([sys.executable, "-c", make], check=True, cwd=tmp_path, env=environment)
     build = ["--factory", "torch.nn:Linear", "--factory-args", '{"in_features": 20, "out_features": 3}']
-    done = start("purify", "w.safetensors", *build, "--data", "x.npy", "--initial-seed", "5", "-o", "o.safetensors",
+    done = start("recover", "w.safetensors", *build, "--data", "x.npy", "--initial-seed", "5", "-o", "o.safetensors",
                  "--lines", "lines.txt")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "lines.txt").read_text() == " in w.safetensors\n"

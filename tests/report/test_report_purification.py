@@ -30,7 +30,7 @@ def result(request):
 
 @pytest.fixture(scope="module")
 def text(result):
-    return report.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"})
+    return report.page(result, command="netpurify recover <x>", files={"Model": "a&b.pt"})
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_every_link_leads_somewhere_and_ids_are_unique(read):
 
 
 def test_page_says_everything_but_never_clean_of_a_network(result, read, text):
-    assert "netpurify purify <x>" in read.words
+    assert "netpurify recover <x>" in read.words
     assert "a&b.pt" in read.words
     assert result.provenance["model"] in read.words
     assert "BatchNorm1d is none of Linear, Conv1d" in read.words
@@ -135,7 +135,7 @@ def test_layer_names_in_drawings_stay_texts():
 
 @pytest.mark.slow
 def test_same_result_gives_the_same_page(result, text):
-    assert report.page(result, command="netpurify purify <x>", files={"Model": "a&b.pt"}) == text
+    assert report.page(result, command="netpurify recover <x>", files={"Model": "a&b.pt"}) == text
 
 
 def test_without_matplotlib_only_the_pictures_are_missing(monkeypatch):

@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 import netpurify
-from netpurify.cli import BROKEN, INTERRUPTED, check, contaminate, data, demo, diff, purify, reproduce, theory, verify
+from netpurify.cli import (
+    BROKEN,
+    INTERRUPTED,
+    check,
+    contaminate,
+    data,
+    defend,
+    demo,
+    diff,
+    project,
+    recover,
+    reproduce,
+    theory,
+    verify,
+)
 from netpurify.cli.screen import complain, complain_at_length
 from netpurify.errors import DisagreementError, NetpurifyError
 
@@ -23,7 +37,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("check")(check.check)
-app.command("purify")(purify.purify)
+app.command("recover")(recover.recover)
+app.command("project")(project.project)
+app.command("defend")(defend.defend)
 app.command("verify")(verify.verify)
 app.command("contaminate")(contaminate.contaminate)
 app.command("diff")(diff.diff)

@@ -1,35 +1,23 @@
 """``netpurify check``: what can be repaired in a network, before anything is done to it."""
 
-from __future__ import annotations
-
-import typer
-
 import netpurify
 from netpurify.cli import options
 from netpurify.cli.compiling import compiling
-from netpurify.cli.factory import find_factory, prints_aside
+from netpurify.cli.factory import prints_aside
+from netpurify.cli.groups import with_groups
 from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
+from netpurify.cli.purifying import Source, Start
 from netpurify.cli.screen import show_line
-from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
+from netpurify.cli.sources import check_sources
 
 
+@with_groups
 def check(
-    weights: options.Weights,
-    factory: options.Factory,
-    data: options.Data,
-    factory_args: options.FactoryArgs = None,
-    initial: options.Initial = None,
-    initial_seed: options.InitialSeed = None,
-    layers: options.Layers = None,
-    size: options.Size = None,
-    channels: options.Channels = None,
-    limit: options.Limit = None,
-    mean: options.Mean = None,
-    std: options.Std = None,
-    batch: options.Batch = 32,
+    source: Source,
+    start: Start,
     record: options.JsonOut = None,
     quiet: options.Quiet = False,  # noqa: FBT002
-) -> None:
+) -> int:
     """Say layer by layer what can be repaired, what share of altered weights it survives, and what it will cost.
 
     Example, on the files of [bold]netpurify demo[/bold]:
@@ -40,19 +28,19 @@ def check(
     Exit code 0: every layer can be examined; 1: some part cannot be, so that nothing will be known of it;
     2: bad input.
     """
-    inputs = Inputs.of(data, size, channels, limit, mean, std)
-    check_initial(initial, initial_seed)
-    check_sources([weights, initial, data])
-    check_outputs([record], inputs=[weights, initial, data])
-    build = find_factory(factory, factory_args)
-    start = choose_initial(initial, initial_seed, build, weights=weights)
+    _ = source.inputs
+    start.check()
+    read = [source.weights, start.initial, source.data]
+    check_sources(read)
+    check_outputs([record], inputs=read)
+    build = source.build()
+    initial = start.choose(source, build)
 
     from netpurify.cli.tables import show_plan
 
-    model = read_network(weights, build)
-    clean = inputs.read()
+    model, clean = source.read(build)
     with prints_aside(), compiling(quiet=quiet):
-        plan = netpurify.network.check(model, clean, initial=start, layers=layers or None, batch=batch)
+        plan = netpurify.network.check(model, clean, initial=initial, layers=source.layers or None, batch=source.batch)
     summary = netpurify.report.summarise(plan)
     with all_or_none():
         if record is not None:
@@ -61,4 +49,4 @@ def check(
             if not quiet:
                 show_plan(plan)
             show_line(summary.headline)
-    raise typer.Exit(summary.exit_code)
+    return summary.exit_code

@@ -129,6 +129,6 @@ def _save(story: stories.Recovery, folder: Path) -> None:
 
 def _command(folder: Path, seed: int) -> str:
     return (
-        f"netpurify purify {folder / 'contaminated.safetensors'} --factory netpurify.experiments.demo:network "
+        f"netpurify recover {folder / 'contaminated.safetensors'} --factory netpurify.experiments.demo:network "
         f"--initial-seed {seed} --data {folder / 'inputs.npy'} -o {folder / 'again.safetensors'}"
     )

@@ -1,11 +1,14 @@
 """Arguments that several commands share, so that they are spelled and explained alike."""
 
 import ast
+import math
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from netpurify.errors import InputError
 
 
 def _registered(file: str, table: str) -> tuple[str, ...]:
@@ -54,3 +57,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no tables; th
 Jobs = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Most fits at the same time on an engine.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]
 JsonOut = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write a JSON record here; - prints it.")]
+
+
+def check_finite(option: str, value: float | None) -> None:
+    """Refuse numbers that are not finite.
+
+    Raises:
+        InputError: The number is not.
+    """
+    if value is not None and not math.isfinite(value):
+        raise InputError(f"{option} must be a finite number; got {value}; leave it out to have it estimated")

@@ -15,12 +15,15 @@ from netpurify.report import FORMATS, Format
 _ARGUMENT = "reports"
 
 
-def with_report_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the argument ``reports`` of a command by one option for each format.
+def with_report_options(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace the argument ``reports`` of a command by one option for each format of a kind of results.
 
     The command gets a dictionary: the file of each format by its name, ``None`` for those that were not asked for.
     """
-    formats = dict(FORMATS)
+    return functools.partial(_with_options, formats={key: it for key, it in FORMATS.items() if kind in it.kinds})
+
+
+def _with_options(command: Callable[..., None], formats: dict[str, Format]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:

@@ -49,7 +49,7 @@ def check_initial(file: Path | None, seed: int | None, *, needed: str = "") -> N
     if file is None and seed is None and needed:
         raise InputError(
             f"{needed} needs the initial weights, those before training; give --initial FILE or --initial-seed N; "
-            "--policy project and --policy defend do without"
+            "netpurify project and netpurify defend do without"
         )
 
 

@@ -29,6 +29,7 @@ class Format:
         help: What the help of the command line says about the option.
         writer: ``"package.module:function"`` of a function that takes a result and a ``Context`` and gives the text.
         printer: The same for a function whose text is printed if ``-`` stands for the file; empty if it cannot be.
+        kinds: Kinds of results that it is for: ``"purification"``, ``"defence"``.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Format:
     help: str
     writer: str
     printer: str = ""
+    kinds: tuple[str, ...] = ("purification", "defence")
 
 
 FORMATS: dict[str, Format] = {
@@ -50,7 +52,11 @@ FORMATS: dict[str, Format] = {
             printer="netpurify.report.results:record_print",
         ),
         Format(
-            "sarif", "--sarif", "Write the altered tensors as SARIF 2.1.0 here.", "netpurify.report.results:sarif_text"
+            "sarif",
+            "--sarif",
+            "Write the altered tensors as SARIF 2.1.0 here.",
+            "netpurify.report.results:sarif_text",
+            kinds=("purification",),
         ),
     )
 }
@@ -94,7 +100,7 @@ def render(
 def write(result: Purification | Defence, outputs: Mapping[str, str | Path | None], **context: Any) -> None:
     """Write a result in several formats: all of the files, or none if one of them cannot be made or written.
 
-        report.write(result, {"page": "report.html", "record": "report.json"}, command="netpurify purify ...")
+        report.write(result, {"page": "report.html", "record": "report.json"}, command="netpurify recover ...")
 
     Args:
         result: What ``purify`` gave.

@@ -1,0 +1,23 @@
+"""The options of a command are the fields of its policy: neither can gain one that the other does not have."""
+
+from dataclasses import fields
+from inspect import signature
+
+import pytest
+
+from netpurify.cli import defend, project, recover
+from netpurify.cli.purifying import Source, Target
+from netpurify.network import Defend, Project, Recover
+
+COMMANDS = {Recover: recover.recover, Project: project.project, Defend: defend.defend}
+OTHER_NAMES = {"no_guard": "guard", "initial_seed": "initial"}
+"""Options that say a field in their own way."""
+SHOWN = {"show"}
+"""Options that change what is printed, not what is done."""
+
+
+@pytest.mark.parametrize("policy", COMMANDS)
+def test_options_are_the_fields_of_the_policy(policy):
+    shared = {field.name for group in (Source, Target) for field in fields(group)} | {"page", "record", "sarif"}
+    own = {OTHER_NAMES.get(name, name) for name in signature(COMMANDS[policy]).parameters if name not in shared}
+    assert own - SHOWN == {field.name for field in fields(policy)}
