@@ -96,6 +96,29 @@ def test_both_ways_agree_at_the_limit_of_recovery(shape, dtype):
     compare(A, (A @ rng.standard_normal((columns, 30)) + hit * rng.normal(1, 1, hit.shape)).astype(dtype))
 
 
+def test_another_order_of_additions_may_exceed_the_floor_by_its_rounding_only():
+    rng = np.random.default_rng(9)
+    A, u = rng.integers(-9, 10, (40, 6)).astype(float), rng.integers(1, 9, 6).astype(float)  # products are exact
+    off = np.zeros(40)
+    off[7] = 1.0
+    A[7] = u[1], -u[0], 0.0, 0.0, 0.0, 0.0  # where the fit is 0, the residual is the datum itself
+    dual, rounding = np.zeros(40), float(PlainSpace.of(A).rounding(u[None])[0])
+    assert 1e-14 < rounding < 1e-12
+
+    def zeros(residual: float, floor: float, coefficients=u) -> int:
+        b = A @ coefficients + residual * off
+        return int(lad.verify(A, b, lad.Claim(coefficients, dual, floor)).zeros)
+
+    assert zeros(1e-12 + 0.5 * rounding, floor=1e-12) == 40, "within the rounding of this product"
+    assert zeros(1e-12 + 1.5 * rounding, floor=1e-12) == 39, "beyond it"
+    assert zeros(0.5 * rounding, floor=0.0) == 39, "without a floor every digit counts"
+    floor = 2.0**30 * rounding / 100.0
+    assert zeros(1.9 * floor, floor=floor, coefficients=2.0**30 * u) == 40
+    assert zeros(2.1 * floor, floor=floor, coefficients=2.0**30 * u) == 39, (
+        "the floor again at most, however large u is"
+    )
+
+
 @pytest.mark.parametrize("shape", [(50, 8), (8, 50), (30, 30)])
 def test_basis_is_orthonormal_and_spans_the_columns(shape):
     rng = np.random.default_rng(8)

@@ -176,6 +176,10 @@ class Design(ColumnSpace):
         padded_values -= self.fitted(self.coordinates(padded_values))
         return padded_values[:, : self.live.size]
 
+    def rounding(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Zeros, [n]: ``predicted`` adds in the same order as the solver does."""
+        return np.zeros(coefficients.shape[0])
+
     def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """How well the ``chosen`` rows determine each other, by a compiled loop; see ``ColumnSpace``."""
         smallest = np.zeros(chosen.shape[0])

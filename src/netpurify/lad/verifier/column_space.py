@@ -96,6 +96,10 @@ class ColumnSpace(ABC):
         """A times ``coefficients`` [n, q], as rows [n, k]."""
 
     @abstractmethod
+    def rounding(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far the entries of ``predicted`` may be from those that the solver computed, at most, [n]."""
+
+    @abstractmethod
     def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """How well the ``chosen`` rows [p, live rows] determine each other, for the least determined of them, [p].
 

@@ -44,6 +44,11 @@ class PlainSpace(ColumnSpace):
         """A times ``coefficients`` [n, q], as rows [n, k]."""
         return coefficients @ self.matrix.T
 
+    def rounding(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The classical bound q eps |A| |u| for a sum of q products in any order, for the largest entry, [n]."""
+        sizes = (np.abs(coefficients) @ np.abs(self.matrix).T).max(axis=1, initial=0.0)
+        return self.columns * np.finfo(np.float64).eps * sizes
+
     def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The smallest entry of what the chosen rows leave of a vector of irregular numbers; see ``ColumnSpace``."""
         smallest = np.zeros(chosen.shape[0])
