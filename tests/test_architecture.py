@@ -6,13 +6,13 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import netpurify
-from netpurify import checkpoint, contaminate, lad, network, paper
+from netpurify import checkpoint, contaminate, findings, lad, network, paper
 from netpurify.paper import theory
 
 SOURCE = Path(netpurify.__file__).parent
 LEVELS = [
     {"errors", "atomic", "threads"},
-    {"lad", "checkpoint"},
+    {"lad", "checkpoint", "findings"},
     {"network", "contaminate", "paper", "data", "engine"},
     {"report", "experiments"},
     {"cli"},
@@ -99,7 +99,7 @@ def test_public_names():
     assert netpurify.__all__ == [
         "Defence", "Defend", "DisagreementError", "Grade", "InputError", "NetpurifyError", "Plan", "Project",
         "Purification", "Recover", "Seeded", "check", "checkpoint", "contaminate", "data", "engine", "experiments",
-        "lad", "load_defended", "network", "paper", "purify", "report",
+        "findings", "lad", "load_defended", "network", "paper", "purify", "report",
     ]  # fmt: skip
     assert network.__all__ == [
         "EDGES", "Agreement", "Altered", "Defence", "Defend", "FitOptions", "Grade", "Guard", "Layer", "LayerFit",
@@ -121,6 +121,10 @@ def test_public_names():
     assert paper.__all__ == [
         "DivergenceError", "LayerError", "LayerFit", "PatchCNN", "Purified", "Training", "Trajectory",
         "compare", "gradients", "purify", "train", "train_output",
+    ]  # fmt: skip
+    assert findings.__all__ == [
+        "CLAIM_VERDICTS", "MODES", "Experiment", "Figure", "Finding", "Line", "Mode", "Panel", "Scalar", "TableRow",
+        "TrialSummary", "Verdict", "group", "read_table", "select", "summarise", "write_table",
     ]  # fmt: skip
     for module in (netpurify, checkpoint, lad, contaminate, network, paper, theory):
         for name in module.__all__:

@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 import torch
-from toy_work import fatal, fussy, square, threads
 
 from netpurify import engine
 from netpurify.errors import EngineError, InputError
+from toys.work import fatal, fussy, square, threads
 
 
 def gone(pid: int) -> bool:

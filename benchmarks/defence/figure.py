@@ -6,7 +6,7 @@ from statistics import fmean
 from matplotlib.figure import Figure
 
 import means
-from netpurify.experiments import Row
+from netpurify.findings import TableRow
 
 COLOURS = {"defend": "#d55e00", "fine-tuning": "#0072b2", "fine-pruning": "#56b4e9", "CLP": "#009e73", "ANP": "#cc79a7",
            "Algorithm 2": "#e69f00", "least squares": "#999999"}  # fmt: skip
@@ -15,7 +15,7 @@ EDGE = 6.0
 MARKERS = {"patch": "s", "blended": "o", "sig": "^", "wanet": "D"}
 
 
-def draw(rows: list[Row]) -> Figure:
+def draw(rows: list[TableRow]) -> Figure:
     """Points of accuracy lost against attack success, a panel for each network; the lower left corner is the aim."""
     networks = list(dict.fromkeys(str(row["network"]) for row in rows))
     figure = Figure(figsize=(3.9 * len(networks) + 1.8, 4.8), layout="constrained")
@@ -44,7 +44,7 @@ def draw(rows: list[Row]) -> Figure:
     return figure
 
 
-def _points(rows: list[Row]) -> Iterator[tuple[str, str, float, float, bool]]:
+def _points(rows: list[TableRow]) -> Iterator[tuple[str, str, float, float, bool]]:
     for held_out in (False, True):
         for attack in MARKERS:
             own = [row for row in rows if row["attack"] == attack and row["held_out"] == held_out]

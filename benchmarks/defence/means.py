@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from netpurify.experiments import Row
+from netpurify.findings import TableRow
 from rows import DEFENCES
 
 COUNT = 500
@@ -12,7 +12,7 @@ TITLES = {"sample_cnn": "CNN on the MNIST sample", "mnist_cnn": "CNN without Bat
           "resnet": "ResNet with BatchNorm, CIFAR-10", "vgg": "VGG-like network, CIFAR-10"}  # fmt: skip
 
 
-def before(rows: list[Row], attack: str, like: Row | None = None) -> tuple[float, float | None]:
+def before(rows: list[TableRow], attack: str, like: TableRow | None = None) -> tuple[float, float | None]:
     """Accuracy and attack success of the network as it came; of the one of a row if it is given."""
     found = [row for row in rows if row["defence"] == "nothing" and row["attack"] == attack]
     if like is not None:
@@ -21,7 +21,7 @@ def before(rows: list[Row], attack: str, like: Row | None = None) -> tuple[float
     return fmean(number(row, "accuracy") for row in found), fmean(asr) if asr else None
 
 
-def lost(rows: list[Row], attack: str, defence: str, before: float) -> str:
+def lost(rows: list[TableRow], attack: str, defence: str, before: float) -> str:
     """The cell of a defence and an attack; empty if there is no such row."""
     found = [row for row in of(rows, defence) if row["attack"] == attack]
     if not found:
@@ -31,12 +31,12 @@ def lost(rows: list[Row], attack: str, defence: str, before: float) -> str:
     return cell(100 * lost, fmean(asr) if asr else None)
 
 
-def of(rows: list[Row], defence: str) -> list[Row]:
+def of(rows: list[TableRow], defence: str) -> list[TableRow]:
     """The rows of a defence with the images of the main tables, or with none if it takes none."""
     return [row for row in rows if row["defence"] == defence and row["images"] in (0, COUNT)]
 
 
-def defences(rows: list[Row]) -> list[str]:
+def defences(rows: list[TableRow]) -> list[str]:
     """Their names, ours first."""
     names = list(dict.fromkeys(str(row["defence"]) for row in rows if row["defence"] != "nothing"))
     return sorted(names, key=lambda name: name != "defend")
@@ -60,7 +60,7 @@ def cell(points: float, asr: float | None, sign: str = "+") -> str:
     return shown if asr is None else f"{shown} / {100 * asr:.1f}"
 
 
-def number(row: Row, name: str) -> float:
+def number(row: TableRow, name: str) -> float:
     """The value of a column; NaN if it has none."""
     value = row[name]
     return float(value) if isinstance(value, int | float) else float("nan")

@@ -10,9 +10,9 @@ import matplotlib as mpl
 
 import means
 from figure import draw
-from netpurify import experiments
+from netpurify import findings
 from netpurify.atomic import write_atomically
-from netpurify.experiments import Mode, Row
+from netpurify.findings import Mode, TableRow
 from rows import PUBLISHED
 from scenarios import TESTED
 
@@ -74,11 +74,11 @@ def write(folder: Path, page: Path, mode: Mode) -> None:
         draw(rows).savefig(stream, format="svg", metadata={"Date": None})
 
 
-def _read(path: Path) -> list[Row]:
-    return [row for row in experiments.read(path) if row["failure"] is None]
+def _read(path: Path) -> list[TableRow]:
+    return [row for row in findings.read_table(path) if row["failure"] is None]
 
 
-def _section(network: str, rows: list[Row], *, held_out: bool) -> str:
+def _section(network: str, rows: list[TableRow], *, held_out: bool) -> str:
     """One network: a line for each defence, a column for each attack."""
     attacks = list(dict.fromkeys(str(row["attack"]) for row in rows))
     seeds = sorted({len({row["seed"] for row in rows if row["attack"] == attack}) for attack in attacks})
@@ -94,7 +94,7 @@ def _section(network: str, rows: list[Row], *, held_out: bool) -> str:
     return "\n".join([title, *means.table(["defence", "uses", *heads], lines)])
 
 
-def _seeds(rows: list[Row]) -> str:
+def _seeds(rows: list[TableRow]) -> str:
     """Each network by itself, since a mean hides that one seed keeps its backdoor and another loses it."""
     seeds = sorted({int(row["seed"] or 0) for row in rows})
     lines = []
@@ -108,7 +108,7 @@ def _seeds(rows: list[Row]) -> str:
     return "\n".join([title, *means.table(["network", "attack", *(f"seed {seed}" for seed in seeds)], lines)])
 
 
-def _published(rows: list[Row], longer: list[Row]) -> str:
+def _published(rows: list[TableRow], longer: list[TableRow]) -> str:
     """What all the epochs give beside fewer and beside ours, on the same networks."""
     place = itemgetter("network", "attack", "seed")
     places = set(map(place, longer))
@@ -131,13 +131,13 @@ def _published(rows: list[Row], longer: list[Row]) -> str:
     return "\n".join(["## Published epochs\n", text, *means.table(["network", "defence", *attacks, "seconds"], lines)])
 
 
-def _alone(rows: list[Row], attack: str, defence: str) -> str:
+def _alone(rows: list[TableRow], attack: str, defence: str) -> str:
     """The cell of one network; of `defend`, in italics where its settings were chosen."""
     cell = means.lost(rows, attack, defence, means.before(rows, attack)[0]) if rows else ""
     return f"*{cell}*" if cell and defence == "defend" and not rows[0]["held_out"] else cell
 
 
-def _counts(rows: list[Row]) -> str:
+def _counts(rows: list[TableRow]) -> str:
     """How the number of clean images matters: means over networks and attacks that were set aside, or over all."""
     chosen = [row for row in rows if row["held_out"]] or rows
     counts = sorted({int(row["images"] or 0) for row in chosen} - {0})
@@ -159,7 +159,7 @@ def _counts(rows: list[Row]) -> str:
     return "\n".join([title, *means.table(["defence", *(f"{count:,}" for count in counts)], lines)])
 
 
-def _means(rows: list[Row]) -> str:
+def _means(rows: list[TableRow]) -> str:
     """Everything that was measured, a table for each network, with the images of the main tables."""
     parts = [
         "## Everything that was measured\n",
@@ -182,6 +182,6 @@ def _means(rows: list[Row]) -> str:
     return "\n".join(parts)
 
 
-def _mean(rows: list[Row], name: str, factor: float = 1.0) -> str:
+def _mean(rows: list[TableRow], name: str, factor: float = 1.0) -> str:
     """The mean of those that have a value, since ASR and RA are of attacked networks only."""
     return f"{factor * fmean(means.number(row, name) for row in rows if row[name] is not None):.1f}"

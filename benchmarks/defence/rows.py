@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from baselines import BASELINES, AdversarialPruning, Baseline, FinePruning, Finetuning
 from netpurify.contaminate import accuracy, measure
-from netpurify.experiments import Row
+from netpurify.findings import TableRow
 from netpurify.threads import one_torch_thread
 from ours import Defend
 from scenarios import FASTEST, SETTINGS, TESTED, Scenario, images_of
@@ -33,7 +33,7 @@ PUBLISHED: dict[str, Baseline] = {"fine-tuning, 100 epochs": Finetuning(), "fine
 """What the shortened ones would do with all their epochs."""
 
 
-def trained(settings: Row, seed: int, *, folder: str) -> list[Row]:
+def trained(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
     """Train one network, or find that it is there."""
     scenario = Scenario(str(settings["network"]), str(settings["attack"]), seed)
     found = scenario.train(Path(folder))
@@ -41,7 +41,7 @@ def trained(settings: Row, seed: int, *, folder: str) -> list[Row]:
     return [judge(scenario, found.model, before) | {"training_seconds": found.seconds}]
 
 
-def defended(settings: Row, seed: int, *, folder: str) -> list[Row]:
+def defended(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
     """Let one defence repair one network, and judge what comes out."""
     scenario = Scenario(str(settings["network"]), str(settings["attack"]), seed)
     defence = (DEFENCES | PUBLISHED)[str(settings["defence"])]
@@ -73,7 +73,7 @@ def tested(network: str) -> tuple[Tensor, Tensor]:
     return images[chosen].contiguous(memory_format=FASTEST), labels[chosen]
 
 
-def judge(scenario: Scenario, repaired: nn.Module, before: Tensor) -> Row:
+def judge(scenario: Scenario, repaired: nn.Module, before: Tensor) -> TableRow:
     """Clean accuracy, what the trigger does, and how many test images change the class that they had before."""
     images, labels = tested(scenario.network)
     classes = []
@@ -83,7 +83,7 @@ def judge(scenario: Scenario, repaired: nn.Module, before: Tensor) -> Row:
         classes.append(scores.argmax(1))
         return scores
 
-    rates: Row = {"asr": None, "ra": None}
+    rates: TableRow = {"asr": None, "ra": None}
     if scenario.trigger is None:
         rates["accuracy"] = accuracy(network, images, labels, batch=BATCH)
     else:

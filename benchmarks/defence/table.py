@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from netpurify import experiments
-from netpurify.experiments import Experiment, Mode, Row
+from netpurify.findings import Experiment, Mode, TableRow
 from rows import COUNTS, DEFENCES, PUBLISHED, defended, trained
 from scenarios import ATTACKS, DEVELOPMENT, QUICK, SETTINGS
 
@@ -23,7 +23,7 @@ SECONDS = {"nothing": 0.0, "CLP": 0.0, "fine-tuning": 35.0, "fine-pruning": 40.0
 """About what each takes on a network for CIFAR-10 with 1,000 images."""
 
 
-def networks(mode: Mode) -> list[Row]:
+def networks(mode: Mode) -> list[TableRow]:
     """Which networks a mode is about."""
     scenarios = {"quick": QUICK, "default": DEVELOPMENT}.get(mode)
     if scenarios is None:
@@ -36,7 +36,7 @@ def networks(mode: Mode) -> list[Row]:
     return [{"network": one.network, "attack": one.attack} for one in scenarios]
 
 
-def defences(mode: Mode) -> list[Row]:
+def defences(mode: Mode) -> list[TableRow]:
     """Every defence on each of them; those without data once, ANP with 500 images only."""
     cells = []
     for cell in networks(mode):
@@ -61,7 +61,7 @@ def training(folder: Path) -> Experiment:
 def table(folder: Path) -> Experiment:
     """Every defence on every network."""
 
-    def cost(cell: Row) -> float:
+    def cost(cell: TableRow) -> float:
         share = 0.1 if "cnn" in str(cell["network"]) else 1.0
         name, images = str(cell["defence"]), int(cell["images"] or 0)
         if name == "Algorithm 2" and images < 500:  # only then do the inputs leave it something to solve
@@ -115,7 +115,7 @@ def main() -> None:
         write(given.folder, given.markdown, given.mode)
 
 
-def _show(state: experiments.Progress) -> None:
+def _show(state: experiments.RunProgress) -> None:
     left = "" if state.remaining is None else f", {state.remaining / 60:.0f} min left"
     end = "\r" if sys.stderr.isatty() else "\n"
     print(f"{state.done} of {state.total}, {state.failed} failed{left}    ", end=end, file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ A tour, from the mathematics up:
 - ``netpurify.network``: any PyTorch network as regressions; ``check`` and ``purify``.
 - ``netpurify.paper``: the paper's network, training, purification and theory.
 - ``netpurify.data``: a bundled sample of MNIST; MNIST and CIFAR-10, fetched once.
+- ``netpurify.findings``: tables, plots and verdicts as plain data, which experiments make and reports show.
 - ``netpurify.experiments``, ``netpurify.engine``, ``netpurify.report``: the paper's figures, run anywhere, on one page.
 - ``netpurify.errors``: the errors raised on purpose.
 
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from netpurify.errors import DisagreementError, InputError, NetpurifyError
 
 if TYPE_CHECKING:
-    from netpurify import checkpoint, contaminate, data, engine, experiments, lad, network, paper, report
+    from netpurify import checkpoint, contaminate, data, engine, experiments, findings, lad, network, paper, report
     from netpurify.network import (
         Defence,
         Defend,
@@ -57,6 +58,7 @@ __all__ = [
     "data",
     "engine",
     "experiments",
+    "findings",
     "lad",
     "load_defended",
     "network",
@@ -66,7 +68,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_ROOMS = ("checkpoint", "contaminate", "data", "engine", "experiments", "lad", "network", "paper", "report")
+_ROOMS = ("checkpoint", "contaminate", "data", "engine", "experiments", "findings", "lad", "network", "paper", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import page
 import rows
 import scenarios
 import table
-from netpurify import data, experiments
+from netpurify import data, findings
 from scenarios import DEVELOPMENT, QUICK, Scenario
 
 
@@ -179,7 +179,7 @@ def read(folder, name):
     """A committed table, as its rows."""
     path = folder / f"{name}.csv"
     path.write_bytes(gzip.decompress((DOCS / "results" / f"{name}.csv.gz").read_bytes()))
-    return experiments.read(path)
+    return findings.read_table(path)
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,19 @@ import torch
 
 from netpurify import data
 from netpurify.contaminate import Normal, contaminate
-from netpurify.experiments import backdoors, figure02, figure04, figure06, figure08, noise, pictures
-from netpurify.experiments.figure import Verdict
-from netpurify.experiments.figures import FIGURES
-from netpurify.experiments.table import Summary, read
-from netpurify.experiments.views import graded, line, listed, show
+from netpurify.experiments.figures import (
+    FIGURES,
+    altered_weights,
+    backdoors,
+    figure02,
+    figure04,
+    figure06,
+    figure08,
+    three_classes,
+)
+from netpurify.experiments.figures.panels import line
+from netpurify.experiments.figures.verdicts import graded, listed, show
+from netpurify.findings import TrialSummary, Verdict, read_table
 from netpurify.paper import PatchCNN, compare, purify, train
 
 SMALL = {"p": 30, "steps": 60}
@@ -34,10 +42,10 @@ def colour_pictures(monkeypatch):
         labels = torch.arange(600) % 3
         return data.Images(pixels, labels, torch.arange(600), "cifar10", split)
 
-    pictures._three.cache_clear()
+    three_classes._three.cache_clear()
     monkeypatch.setattr(data, "load", load)
     yield
-    pictures._three.cache_clear()
+    three_classes._three.cache_clear()
 
 
 def table(figure, cells=None):
@@ -105,7 +113,7 @@ def test_beta_breaks_down_where_a_shift_explains_more_than_the_truth():
         state = contaminate(trained.state_dict(), law, share=share, generator=torch.Generator().manual_seed(1)).state
         dirty = copy.deepcopy(trained)
         dirty.load_state_dict(state)
-        half = noise.with_hidden(dirty, trained)
+        half = altered_weights.with_hidden(dirty, trained)
         fitted = purify(half, initial, inputs, features="initial", layers=["output"], certify=False)
         _, output = compare(fitted.model, trained).values()
         return output.rms
@@ -136,12 +144,15 @@ def test_backdoor_goes_where_its_pixels_are_blank():
 
 def test_trials_are_pure():
     (settings,) = figure06.grid("quick")
-    runs = [noise.pictures(settings | SMALL, seed, shares=(0.1,), counts=(9,), places=("other",)) for seed in (0, 0, 1)]
+    runs = [
+        altered_weights.on_images(settings | SMALL, seed, shares=(0.1,), counts=(9,), origins=("other",))
+        for seed in (0, 0, 1)
+    ]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_noise_is_not_made_of_the_numbers_that_made_the_inputs():
-    draws = [torch.rand(100, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3 + noise._NOISE)]
+    draws = [torch.rand(100, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3 + altered_weights._NOISE)]
     assert abs(float(torch.corrcoef(torch.stack(draws))[0, 1])) < 0.4
 
 
@@ -158,18 +169,18 @@ def test_views():
 
 
 def test_a_rule_without_its_numbers_gives_no_verdict():
-    one, two = (Summary(count, 0.5, 0.1, 0.4, 0.5, 0.6) for count in (1, 2))
+    one, two = (TrialSummary(count, 0.5, 0.1, 0.4, 0.5, 0.6) for count in (1, 2))
     assert graded([two], holds=True, limits=True) == Verdict.HOLDS
     assert graded([two], holds=False, limits=True) == Verdict.LIMITS
     assert graded([two], holds=False, limits=False) == Verdict.FAILS
-    assert graded([two, Summary(0, *[float("nan")] * 5)], holds=True, limits=True) == Verdict.UNSEEN
+    assert graded([two, TrialSummary(0, *[float("nan")] * 5)], holds=True, limits=True) == Verdict.UNSEEN
     assert graded([two, one], holds=True, limits=True, trials=2) == Verdict.UNSEEN
 
 
 def test_numbers_are_shown_with_their_spread():
-    assert show(Summary(10, 0.945, 0.012, 0.9, 0.95, 1.0)) == ".945 ± .012 (10)"
-    assert show(Summary(1, 2.5e-16, float("nan"), 0, 0, 0)) == "2.5e-16 (1)"
-    assert show(Summary(0, *[float("nan")] * 5)) == "-"
+    assert show(TrialSummary(10, 0.945, 0.012, 0.9, 0.95, 1.0)) == ".945 ± .012 (10)"
+    assert show(TrialSummary(1, 2.5e-16, float("nan"), 0, 0, 0)) == "2.5e-16 (1)"
+    assert show(TrialSummary(0, *[float("nan")] * 5)) == "-"
 
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -178,7 +189,7 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results"
 @cache
 def recorded(name):
     """The rows of the full run, read once; whoever changes a row changes a copy."""
-    return read(RESULTS / f"{name}.csv.gz")
+    return read_table(RESULTS / f"{name}.csv.gz")
 
 
 def verdicts(number, change=lambda row: row):
@@ -253,7 +264,7 @@ def made_up(number, outcome, trials=4):
     """
     figure = FIGURES[number]
     regimes = ("joint", "sequential") if number < 5 else (None,)
-    clean = [(n, place) for n in figure06.COUNTS for place in noise.PLACES] if number > 5 else [(None, None)]
+    clean = [(n, place) for n in figure06.COUNTS for place in altered_weights.ORIGINS] if number > 5 else [(None, None)]
     rows = []
     for cell, trial, regime, (n, place), eps in product(
         figure.experiment.grid("quick"), range(trials), regimes, clean, (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

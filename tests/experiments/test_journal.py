@@ -7,12 +7,12 @@ from io import FileIO
 import pytest
 
 from netpurify.errors import JournalError
-from netpurify.experiments.journal import Record, latest, opened, read
+from netpurify.experiments.journal import TrialRecord, latest, opened, read
 
 RECORDS = [
-    Record(1, {"width": 8}, 0, 0, 0.1 + 0.2, [{"a": 1 / 3, "b": float("-inf"), "c": "x\ny\u2028\u00e9"}]),
-    Record(1, {"width": 8}, 1, 1, 5e-324, [], "OSError: gone"),
-    Record(1, {"width": 16}, 0, 0, 1.0, [{"a": None, "b": True}, {"a": 2, "b": -0.0}]),
+    TrialRecord(1, {"width": 8}, 0, 0, 0.1 + 0.2, [{"a": 1 / 3, "b": float("-inf"), "c": "x\ny\u2028\u00e9"}]),
+    TrialRecord(1, {"width": 8}, 1, 1, 5e-324, [], "OSError: gone"),
+    TrialRecord(1, {"width": 16}, 0, 0, 1.0, [{"a": None, "b": True}, {"a": 2, "b": -0.0}]),
 ]
 
 
@@ -33,7 +33,7 @@ def test_records_read_back_bit_for_bit(path):
 
 def test_nan_survives(path):
     with opened(path) as book:
-        book.append(Record(1, {}, 2, 2, 1.0, [{"a": float("nan")}]))
+        book.append(TrialRecord(1, {}, 2, 2, 1.0, [{"a": float("nan")}]))
     assert math.isnan(read(path)[3].rows[0]["a"])
 
 
@@ -69,7 +69,7 @@ def test_a_damaged_line_in_the_middle_is_named(path, damage):
 
 
 def test_the_later_of_two_records_counts(path):
-    healed = Record(1, {"width": 8}, 1, 1, 1.0, [{"a": 1}])
+    healed = TrialRecord(1, {"width": 8}, 1, 1, 1.0, [{"a": 1}])
     with opened(path) as book:
         book.append(healed)
     assert list(latest(read(path)).values()) == [RECORDS[0], healed, RECORDS[2]]

@@ -10,12 +10,13 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
-from toy_experiments import FAILING, STEADY, without_seconds
-from toy_work import WORKER_PATH, fussy, square
 
 from netpurify import engine
 from netpurify.errors import EngineError, InputError, JournalError
-from netpurify.experiments import Progress, journal, plan, read, run, select
+from netpurify.experiments import RunProgress, journal, plan, run
+from netpurify.findings import read_table, select
+from toys.experiments import FAILING, STEADY, without_seconds
+from toys.work import WORKER_PATH, fussy, square
 
 TRIALS = 18
 
@@ -52,7 +53,7 @@ def dask(tmp_path_factory) -> Iterator[tuple[str, list[subprocess.Popen]]]:
 @pytest.mark.slow
 def test_table_has_every_trial_in_order_and_reads_back(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", engine="inline")
-    rows = read(path)
+    rows = read_table(path)
     assert list(rows[0]) == [
         "experiment", "width", "law", "trial", "seed", "eps", "recovered", "note", "certified", "proven", "seconds",
         "failure",
@@ -83,7 +84,7 @@ def test_dask_gives_the_same_table_though_a_worker_is_killed(tmp_path, expected,
     address, workers = dask
     assert plan(STEADY, folder=tmp_path, engine=address).workers == 2
 
-    def kill_one(progress: Progress) -> None:
+    def kill_one(progress: RunProgress) -> None:
         if progress.done == 4:
             workers[0].send_signal(signal.SIGKILL)
 
@@ -116,8 +117,8 @@ from contextlib import closing
 from pathlib import Path
 
 import ray
-from toy_experiments import STEADY
-from toy_work import fatal_once, fussy, square
+from toys.experiments import STEADY
+from toys.work import fatal_once, fussy, square
 from netpurify import engine
 from netpurify.experiments import run
 
@@ -145,14 +146,15 @@ def test_ray_gives_the_same_table_and_repeats_the_work_of_a_killed_worker(tmp_pa
 
 
 KILLED = """
-import os, signal, sys, toy_experiments
+import os, signal, sys
+from toys.experiments import STEADY
 from netpurify.experiments import run
 
 def die(progress):
     if progress.done == 4:
         os.kill(os.getpid(), signal.SIGKILL)
 
-run(toy_experiments.STEADY, folder=sys.argv[1], jobs=2, progress=die)
+run(STEADY, folder=sys.argv[1], jobs=2, progress=die)
 """
 
 
@@ -167,7 +169,7 @@ def test_killed_and_started_again_the_table_is_the_same(tmp_path, expected):
     assert before.count(b"\n") == 4
     assert not (tmp_path / "steady.csv").exists()
 
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     path = run(STEADY, folder=tmp_path, engine="inline", progress=seen.append)
     after = path.with_suffix(".jsonl").read_bytes()
     assert (seen[0].done, seen[-1].done, len(seen)) == (4, TRIALS, TRIALS - 3)
@@ -180,7 +182,7 @@ def test_an_interrupt_keeps_what_is_finished_and_the_old_table(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", trials=1, engine="inline")
     old = path.read_bytes()
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: RunProgress) -> None:
         if progress.done == 6:
             raise KeyboardInterrupt
 
@@ -195,7 +197,7 @@ def test_what_is_done_is_not_done_again(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", engine="inline")
     first = path.read_bytes()
     path.unlink()
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     run(replace(STEADY, trial=FAILING.trial), folder=tmp_path, mode="quick", engine="inline", progress=seen.append)
     assert path.read_bytes() == first
     assert [(progress.done, progress.remaining) for progress in seen] == [(8, 0.0)]
@@ -206,7 +208,7 @@ def test_more_trials_add_and_fewer_leave_out(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", trials=2, engine="inline")
     two = path.read_bytes()
     run(STEADY, folder=tmp_path, mode="quick", trials=1, engine="inline")
-    assert {row["trial"] for row in read(path)} == {0}
+    assert {row["trial"] for row in read_table(path)} == {0}
     run(STEADY, folder=tmp_path, mode="quick", trials=2, engine="inline")
     assert path.read_bytes() == two
 
@@ -224,10 +226,10 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_is_tried_again(tmp_path, mo
     trouble = tmp_path / "trouble"
     trouble.touch()
     monkeypatch.setenv("TOY_TROUBLE", str(trouble))
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     path = run(FAILING, folder=tmp_path, mode="quick", engine="inline", progress=seen.append)
     assert seen[-1].failed == 6
-    rows = read(path)
+    rows = read_table(path)
     assert len(rows) == 8
     assert [row["failure"] for row in select(rows, law="sign")] == [
         None, "ArithmeticError: no odd seeds,", "OSError: the disk hums", "ArithmeticError: no odd seeds,",
@@ -237,14 +239,14 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_is_tried_again(tmp_path, mo
     trouble.unlink()
     assert plan(FAILING, folder=tmp_path, mode="quick").done == 2
     run(FAILING, folder=tmp_path, mode="quick", engine="inline")
-    assert [row["trial"] for row in read(path) if row["failure"]] == [1, 1, 1, 1]
+    assert [row["trial"] for row in read_table(path) if row["failure"]] == [1, 1, 1, 1]
 
 
 def test_rows_that_a_table_cannot_hold_are_failures(tmp_path):
     for row, reason in [({"value": [1]}, "value must be a number"), ({"seed": 1}, "'seed'"), ({"width": 1}, "'width'")]:
         experiment = replace(STEADY, name=f"odd-{reason[1]}", trial=lambda *_, row=row: [row])
         path = run(experiment, folder=tmp_path, mode="quick", trials=1, engine="inline")
-        assert reason in str(read(path)[0]["failure"])
+        assert reason in str(read_table(path)[0]["failure"])
 
 
 def test_the_cost_is_said_beforehand_and_learns_from_what_is_recorded(tmp_path):
@@ -261,7 +263,7 @@ def test_the_cost_is_said_beforehand_and_learns_from_what_is_recorded(tmp_path):
 
 
 def test_progress_weighs_trials_by_their_cost(tmp_path):
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     run(STEADY, folder=tmp_path, mode="quick", trials=1, engine="inline", progress=seen.append)
     assert [round(progress.cost_done, 9) for progress in seen] == [0.0, 1.6, 3.2, 4.0, 4.8]
     assert seen[0].remaining is None
@@ -270,7 +272,7 @@ def test_progress_weighs_trials_by_their_cost(tmp_path):
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
-    def again(_: Progress) -> None:
+    def again(_: RunProgress) -> None:
         run(STEADY, folder=tmp_path, mode="quick", engine="inline")
 
     with pytest.raises(JournalError, match=r"one run at a time.*another folder"):

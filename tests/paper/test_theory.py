@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from netpurify import InputError, lad
+from netpurify.findings import Verdict
 from netpurify.paper import PatchCNN, train
-from netpurify.paper.theory import Setting, Verdict, constants, examine, kernels, remainder, spectrum
+from netpurify.paper.theory import Setting, constants, examine, kernels, remainder, spectrum
 from netpurify.paper.training import network_of
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,6 @@
 """Figures with made-up numbers, shaped like the real ones."""
 
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Line, Panel, Verdict
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow, Verdict
 from netpurify.report import FigureResult
 
 EPS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
@@ -32,16 +31,16 @@ def panel(width: int) -> Panel:
     return Panel(f"width {width}", "share of altered weights", "relative error", lines, log=True)
 
 
-def grid(_mode: Mode) -> list[Row]:
+def grid(_mode: Mode) -> list[TableRow]:
     return [{"width": width, "regime": "joint"} for width in (256, 512)]
 
 
-def table(*, failed: int = 0, trials: int = 5, reason: str = "DivergenceError: take a smaller gamma") -> list[Row]:
+def table(*, failed: int = 0, trials: int = 5, reason: str = "DivergenceError: take a smaller gamma") -> list[TableRow]:
     """Two cells; the first ``failed`` trials of each have a reason instead of rows."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for cell in grid("full"):
         for trial in range(trials):
-            head: Row = {"experiment": "made", **cell, "trial": trial, "seed": trial, "seconds": 30.0}
+            head: TableRow = {"experiment": "made", **cell, "trial": trial, "seed": trial, "seconds": 30.0}
             if trial < failed:
                 rows.append({**head, "failure": reason})
                 continue
@@ -55,7 +54,7 @@ def result(
     *,
     panels: int = 3,
     findings: list[Finding] | None = None,
-    rows: list[Row] | None = None,
+    rows: list[TableRow] | None = None,
     remarks: tuple[str, ...] = ("The paper shows means only.",),
 ) -> FigureResult:
     experiment = Experiment("made", "made", grid, lambda _settings, _seed: [], lambda _settings: 1.0, {"full": 5})

@@ -8,7 +8,7 @@ from page_reader import LOADING, Reader
 
 from netpurify import report
 from netpurify.errors import InputError
-from netpurify.experiments.figure import Finding, Verdict
+from netpurify.findings import CLAIM_VERDICTS, Finding, Verdict
 
 pytestmark = pytest.mark.slow  # every test draws pages
 
@@ -41,7 +41,7 @@ def test_page_has_every_figure_with_plot_findings_and_links(read, results):
         assert f"#figure-{one.figure.number}" in links
     assert [tag for tag, _ in read.tags].count("svg") == 5  # a wide and a narrow one, and one panel alone
     assert all(finding.claim in read.words and finding.why in read.words for finding in FINDINGS)
-    assert all(f"{symbol} {verdict}" in read.words for symbol, verdict in zip("✓◐✗○", Verdict, strict=True))
+    assert all(f"{symbol} {verdict}" in read.words for symbol, verdict in zip("✓◐✗○", CLAIM_VERDICTS, strict=True))
     assert all(name in read.words and value in read.words for name, value in ABOUT.items())
     assert "The paper shows means only." in read.words
 

@@ -11,7 +11,7 @@ import pytest
 from made_figures import EPS, LABELS, NAN, WIDTHS, line, panel
 
 from netpurify.errors import InputError
-from netpurify.experiments.figure import Line, Panel
+from netpurify.findings import Line, Panel
 from netpurify.report import draw
 from netpurify.report.kit import canvas
 from netpurify.report.kit.scales import heights, power_of_ten, scales_of
@@ -64,7 +64,7 @@ def test_no_state_of_matplotlib_is_changed():
 def test_matplotlib_comes_only_with_a_drawing_and_never_with_pyplot():
     code = (
         "import sys; from netpurify import report; assert 'matplotlib' not in sys.modules\n"
-        "from netpurify.experiments.figure import Panel\n"
+        "from netpurify.findings import Panel\n"
         "report.draw([Panel('t', 'x', 'y', [])]); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -21,7 +21,7 @@ from netpurify.report import duration, plural
 
 if TYPE_CHECKING:
     from netpurify import experiments, report
-    from netpurify.experiments import Mode
+    from netpurify.findings import Experiment, Mode, TableRow
 
 
 def reproduce(
@@ -81,7 +81,7 @@ def reproduce(
             complain("interrupted; trials that were finished are kept, and the same command goes on from there")
             raise typer.Exit(130) from None
         show_line(f"tables: {folder / mode}")
-    rows = {name: netpurify.experiments.read(path) for name, path in paths.items()}
+    rows = {name: netpurify.findings.read_table(path) for name, path in paths.items()}
     results = [
         netpurify.report.FigureResult(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode)
         for number in numbers
@@ -103,7 +103,7 @@ def reproduce(
     raise typer.Exit(1 if any(result.failures for result in results) else 0)
 
 
-def _say_cost(plans: dict[str, experiments.Plan]) -> None:
+def _say_cost(plans: dict[str, experiments.RunPlan]) -> None:
     left = sum(plan.wall_seconds for plan in plans.values())
     missing = sum(plan.total - plan.done for plan in plans.values())
     workers = max(plan.workers for plan in plans.values())
@@ -141,9 +141,9 @@ def _numbers(figures: list[int] | None) -> list[int]:
     return sorted(set(figures or options.FIGURES))
 
 
-def _need_data(chosen: Iterable[experiments.Experiment], mode: Mode) -> None:
+def _need_data(chosen: Iterable[Experiment], mode: Mode) -> None:
     """Fails before anything is run, not in every trial."""
-    from netpurify.experiments.experiment import trials_of
+    from netpurify.experiments import trials_of
 
     cells = [trial.settings for experiment in chosen for trial in trials_of(experiment, mode=mode, trials=1)]
     for name in sorted({str(cell["data"]) for cell in cells if "data" in cell}):
@@ -168,10 +168,10 @@ def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.
     }
 
 
-def _first_rows(result: report.FigureResult) -> list[experiments.Row]:
+def _first_rows(result: report.FigureResult) -> list[TableRow]:
     """One row of each trial."""
     names = list(result.figure.experiment.grid(result.mode)[0])
-    return [rows[0] for rows in netpurify.experiments.group(result.rows, [*names, "trial"]).values()]
+    return [rows[0] for rows in netpurify.findings.group(result.rows, [*names, "trial"]).values()]
 
 
 def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[str, str]) -> None:
@@ -186,7 +186,7 @@ def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[
     show_line(f"markdown: {path}")
 
 
-def _show_plans(plans: dict[str, experiments.Plan]) -> None:
+def _show_plans(plans: dict[str, experiments.RunPlan]) -> None:
     rows = [
         (name, str(plan.total), str(plan.done), duration(plan.seconds), duration(plan.wall_seconds))
         for name, plan in plans.items()

@@ -114,7 +114,7 @@ class Bar:
             self._last = now
             self._screen.print(f"{self._name}: {share} {text}", markup=False)
 
-    def follow(self, state: experiments.Progress) -> None:
+    def follow(self, state: experiments.RunProgress) -> None:
         """Show how far an experiment is."""
         left = "" if state.remaining is None else f", {clock(state.remaining)} left"
         failed = f", {state.failed} failed" if state.failed else ""

@@ -1,18 +1,14 @@
 """Experiments: a grid of settings and one trial become one table on disk, cached, resumable and parallel.
 
-    plan = experiments.plan(EXPERIMENT, folder="results", mode="full")     what it costs, before anything is run
-    path = experiments.run(EXPERIMENT, folder="results", mode="full")      kill it and call again: it goes on
-    rows = experiments.read(path)
-    experiments.summary(rows, ["width", "eps"], "recovered")               for the figure
+    plan = experiments.plan(EXPERIMENT, folder="results", mode="full")     what a run costs, before anything is run
+    path = experiments.run(EXPERIMENT, folder="results", mode="full")      kill it and call it again: it continues
+    rows = findings.read_table(path)
 
-The file of a figure defines one ``EXPERIMENT``; see ``Experiment``.
+``experiments.figures`` holds the figures of the paper, one file for each. What an experiment is, and all that is read
+from its table, is plain data in ``netpurify.findings``.
 """
 
-from netpurify.experiments.experiment import Experiment, Mode, Row, Scalar
-from netpurify.experiments.runner import Plan, Progress, plan, run
-from netpurify.experiments.table import Summary, group, read, select, summary
+from netpurify.experiments.runner import RunPlan, RunProgress, plan, run
+from netpurify.experiments.trials import PlannedTrial, trials_of
 
-__all__ = [
-    "Experiment", "Mode", "Plan", "Progress", "Row", "Scalar", "Summary", "group", "plan", "read", "run", "select",
-    "summary",
-]  # fmt: skip
+__all__ = ["PlannedTrial", "RunPlan", "RunProgress", "plan", "run", "trials_of"]

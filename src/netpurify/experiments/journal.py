@@ -1,6 +1,6 @@
-"""The record of finished trials: one line of JSON each, only ever appended, so that a kill costs at most the last one.
+"""The journal of finished trials: one line of JSON for each, only ever appended, so that a kill costs at most one line.
 
-Numbers are written as Python spells them: floats read back bit for bit, and what is not finite is ``NaN``,
+Numbers are written as Python spells them: floats read back bit for bit, and numbers that are not finite are ``NaN``,
 ``Infinity`` or ``-Infinity``.
 """
 
@@ -16,40 +16,42 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from netpurify.errors import JournalError
-from netpurify.experiments.experiment import Place, Row, key
+from netpurify.experiments.trials import TrialKey, settings_key
+from netpurify.findings import TableRow
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TrialRecord:
     """One finished trial: its rows, or the reason why there are none."""
 
     revision: int
-    settings: Row
+    settings: TableRow
     trial: int
     seed: int
     seconds: float
-    rows: list[Row]
+    rows: list[TableRow]
     failure: str | None = None
 
 
-def latest(records: Iterable[Record]) -> dict[Place, Record]:
-    """Records by their trial; of two for one trial, the later counts."""
-    return {(record.revision, key(record.settings), record.trial): record for record in records}
+def latest(records: Iterable[TrialRecord]) -> dict[TrialKey, TrialRecord]:
+    """Records by the key of their trial; of two records for one trial, the later one counts."""
+    return {(record.revision, settings_key(record.settings), record.trial): record for record in records}
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A journal that is open for writing, and what was in it."""
+    """A journal that is open for writing, and the records that it held when it was opened."""
 
     path: Path
-    records: list[Record]
+    records: list[TrialRecord]
     stream: FileIO
 
-    def append(self, record: Record) -> None:
-        """Puts ``record`` on disk before it returns.
+    def append(self, record: TrialRecord) -> None:
+        """Append ``record``, which is on disk when this method returns.
 
         Raises:
-            JournalError: It could not be written, for example because the disk is full; earlier records are untouched.
+            JournalError: The record could not be written, for example because the disk is full; earlier records are
+                untouched.
         """
         end = self.stream.tell()
         line = json.dumps(asdict(record)).encode() + b"\n"
@@ -69,10 +71,10 @@ class Journal:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Journal]:
-    """Opens a journal as its only writer; a last line that a kill or a full disk cut short is dropped.
+    """Open a journal as its only writer; a last line that a kill or a full disk cut short is dropped.
 
     Raises:
-        JournalError: Another run writes it, it cannot be written, or a line before the last is damaged.
+        JournalError: Another run is writing the journal, it cannot be written, or a line before the last is damaged.
     """
     with _sole_writer(path), path.open("ab", buffering=0) as stream:
         records, whole = _parse(path)
@@ -81,8 +83,8 @@ def opened(path: Path) -> Iterator[Journal]:
         yield Journal(path, records, stream)
 
 
-def read(path: Path) -> list[Record]:
-    """What is in a journal, without writing to it; nothing if there is none.
+def read(path: Path) -> list[TrialRecord]:
+    """The records of a journal, which is only read; none if there is no such file.
 
     Raises:
         JournalError: A line before the last is damaged.
@@ -109,9 +111,9 @@ def _sole_writer(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _parse(path: Path) -> tuple[list[Record], int]:
+def _parse(path: Path) -> tuple[list[TrialRecord], int]:
     """The records of the whole lines, and where the last of them ends."""
-    records: list[Record] = []
+    records: list[TrialRecord] = []
     whole = 0
     lines = path.read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
@@ -127,12 +129,12 @@ def _parse(path: Path) -> tuple[list[Record], int]:
     return records, whole
 
 
-def _record(line: bytes) -> Record | None:
+def _record(line: bytes) -> TrialRecord | None:
     try:
         content = json.loads(line)
     except ValueError:
         return None
-    names = {field.name for field in fields(Record)}
+    names = {field.name for field in fields(TrialRecord)}
     if not isinstance(content, dict) or set(content) != names:
         return None
-    return Record(**content)
+    return TrialRecord(**content)

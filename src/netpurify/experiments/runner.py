@@ -1,31 +1,33 @@
-"""From a grid to a table: trials that are recorded are never run again, all others run on an engine.
+"""From a grid to a table: recorded trials are never run again, and all others run on an engine.
 
-Beside the table NAME.csv lies the journal NAME.jsonl. A run that was killed goes on where it was; the table does not
-depend on that, nor on the engine or the order in which trials finished, except for the seconds that trials took.
+Beside the table NAME.csv lies the journal NAME.jsonl. A run that was killed continues where it stopped. Except for the
+seconds that trials took, the table depends neither on that nor on the engine or the order in which trials finished.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from netpurify import engine as engines
-from netpurify.experiments import journal, table
-from netpurify.experiments.experiment import Experiment, Mode, Row, Trial, plain, trials_of
-from netpurify.experiments.journal import Record, latest
+from netpurify.experiments import journal
+from netpurify.experiments.journal import TrialRecord, latest
+from netpurify.experiments.trials import PlannedTrial, plain, trials_of
+from netpurify.findings import Experiment, Mode, TableRow, write_table
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run would do, to be said before it is done.
+class RunPlan:
+    """What a run would do and cost.
 
     Attributes:
-        total: Trials of the table.
-        done: Those that are recorded and will not be run again.
-        workers: Trials that would run at the same time.
-        seconds: Expected seconds on one core for all others; scaled by what recorded trials took, where there are any.
-        wall_seconds: Expected seconds until the table is there.
+        total: Number of trials of the table.
+        done: Number of trials that are recorded and will not be run again.
+        workers: Number of trials that would run at the same time.
+        seconds: Expected seconds of one core for the other trials; scaled by the time that recorded trials took, where
+            there are any.
+        wall_seconds: Expected seconds until the table is written.
     """
 
     total: int
@@ -36,18 +38,18 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is.
+class RunProgress:
+    """How far a run has come.
 
     Attributes:
-        done: Trials that are recorded, those of earlier runs included.
-        total: Trials of the table.
-        failed: Those of this run that failed.
-        cost_done: Expected seconds on one core of the trials that are recorded.
-        cost_total: The same for all trials of the table.
+        done: Number of recorded trials, those of earlier runs included.
+        total: Number of trials of the table.
+        failed: Number of trials of this run that failed.
+        cost_done: Expected seconds of one core for the recorded trials.
+        cost_total: Expected seconds of one core for all trials of the table.
         elapsed: Seconds since the run began.
-        remaining: Expected seconds until the table is there, by the cost of what is left and the speed of this run;
-            ``None`` before its first trial is done.
+        remaining: Expected seconds until the table is written, from the cost of the missing trials and the speed of
+            this run; ``None`` before the first trial of this run is done.
     """
 
     done: int
@@ -67,7 +69,7 @@ def plan(
     trials: int | None = None,
     engine: str = "processes",
     jobs: int | None = None,
-) -> Plan:
+) -> RunPlan:
     """What ``run`` with the same arguments would do; writes nothing. Raises as ``run`` does."""
     wanted = trials_of(experiment, mode=mode, trials=trials)
     records = journal.read(_journal(experiment, folder))
@@ -76,7 +78,7 @@ def plan(
     scale = _scale(experiment, wanted, records)
     seconds = scale * sum(trial.cost for trial in missing)
     longest = scale * max((trial.cost for trial in missing), default=0.0)
-    return Plan(
+    return RunPlan(
         total=len(wanted),
         done=len(wanted) - len(missing),
         workers=workers,
@@ -93,22 +95,22 @@ def run(
     trials: int | None = None,
     engine: str = "processes",
     jobs: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
 ) -> Path:
-    """Runs every trial that is not recorded yet, and writes the table.
+    """Run every trial that is not recorded yet, and write the table.
 
-    The seed of a trial is its number, the same for every cell of the grid, so that cells are compared in pairs. A trial
-    that raises becomes a row with the reason, and is tried again by the next run. A run that is interrupted leaves all
-    that was finished in the journal, and the table as it was.
+    The seed of a trial is its number, the same for every cell of the grid, so that cells can be compared trial by
+    trial. A trial that raises becomes a row with the reason, and the next run tries it again. A run that is interrupted
+    leaves the finished trials in the journal, and the table as it was.
 
     Args:
         experiment: What to run.
-        folder: Where its table and its journal are; made if it is not there.
+        folder: Folder of the table and the journal; created if it does not exist.
         mode: ``"quick"``, ``"default"`` or ``"full"`` (the paper's own numbers).
-        trials: Trials of each cell, instead of the mode's own number. More than before adds to what is recorded; with
-            fewer, the table holds only these, and the journal keeps the others.
+        trials: Number of trials of each cell, instead of the mode's own number. A larger number than before adds to the
+            recorded trials; with a smaller one, the table holds only so many and the journal keeps the others.
         engine: Where trials run; see ``engine.run``.
-        jobs: Most trials at the same time; ``None`` for all cores.
+        jobs: Largest number of trials at the same time; ``None`` for all cores.
         progress: Called at the start and after every trial.
 
     Returns:
@@ -116,15 +118,15 @@ def run(
 
     Raises:
         InputError: An argument or the experiment's grid has no meaning.
-        EngineError: The engine is not there, or lost a worker.
-        JournalError: Another run writes in the folder, the journal is damaged, or the disk is full.
+        EngineError: The engine is not available, or lost a worker.
+        JournalError: Another run is writing in the folder, the journal is damaged, or the disk is full.
     """
     wanted = trials_of(experiment, mode=mode, trials=trials)
     table_path = Path(folder) / f"{experiment.name}.csv"
     with journal.opened(_journal(experiment, folder)) as book:
         records = list(book.records)
         missing = _missing(experiment, wanted, records)
-        # The costliest first: what is left for the end is short, and no core waits long for the last trial.
+        # The costliest trials first: those left for the end are short, and no core waits long for the last one.
         queue = sorted(missing, key=lambda trial: -trial.cost)
         tasks = [_Task(experiment.trial, experiment.revision, trial) for trial in queue]
         meter = _Meter(wanted, missing, progress)
@@ -133,21 +135,21 @@ def run(
                 book.append(record)
                 records.append(record)
                 meter.add(queue[position], failed=record.failure is not None)
-        table.write(table_path, table.assemble(experiment, wanted, records))
+        write_table(table_path, _assemble(experiment, wanted, records))
     return table_path
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    work: Callable[[Row, int], list[Row]]
+    work: Callable[[TableRow, int], list[TableRow]]
     revision: int
-    trial: Trial
+    trial: PlannedTrial
 
 
-def _attempt(task: _Task) -> Record:
-    """One trial, on a worker; whatever it raises is its reason for having no rows."""
+def _attempt(task: _Task) -> TrialRecord:
+    """One trial, on a worker; an exception becomes the reason why the trial has no rows."""
     trial = task.trial
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     failure = None
     start = time.perf_counter()
     try:
@@ -156,13 +158,15 @@ def _attempt(task: _Task) -> Record:
     except Exception as problem:  # one trial must not take the others down
         failure = f"{type(problem).__name__}: {next(iter(str(problem).splitlines()), '')}"
     seconds = time.perf_counter() - start
-    return Record(task.revision, trial.settings, trial.number, trial.seed, seconds, rows, failure)
+    return TrialRecord(task.revision, trial.settings, trial.number, trial.seed, seconds, rows, failure)
 
 
 class _Meter:
-    """Counts trials and tells the caller."""
+    """Counts finished trials and reports progress to the caller."""
 
-    def __init__(self, wanted: list[Trial], missing: list[Trial], progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, wanted: list[PlannedTrial], missing: list[PlannedTrial], progress: Callable[[RunProgress], None] | None
+    ) -> None:
         self._progress = progress
         self._begin = time.monotonic()
         self._total = len(wanted)
@@ -173,7 +177,7 @@ class _Meter:
         self._cost_spent = 0.0
         self._tell()
 
-    def add(self, trial: Trial, *, failed: bool) -> None:
+    def add(self, trial: PlannedTrial, *, failed: bool) -> None:
         self._done += 1
         self._failed += failed
         self._cost_left -= trial.cost
@@ -189,7 +193,7 @@ class _Meter:
         if self._done == self._total:
             remaining = 0.0
         self._progress(
-            Progress(
+            RunProgress(
                 done=self._done,
                 total=self._total,
                 failed=self._failed,
@@ -201,20 +205,38 @@ class _Meter:
         )
 
 
+def _assemble(experiment: Experiment, trials: Iterable[PlannedTrial], records: Iterable[TrialRecord]) -> list[TableRow]:
+    """The rows of the table in the order of ``trials``, in whichever order the records came.
+
+    A failed trial is one row with its reason; a trial without a record has no row.
+    """
+    recorded = latest(records)
+    rows: list[TableRow] = []
+    for trial in trials:
+        record = recorded.get(trial.key(experiment.revision))
+        if record is None:
+            continue
+        head = {"experiment": experiment.name, **trial.settings, "trial": trial.number, "seed": trial.seed}
+        tail = {"seconds": record.seconds, "failure": record.failure}
+        measured: list[TableRow] = [{}] if record.failure is not None else record.rows
+        rows.extend({**head, **row, **tail} for row in measured)
+    return rows
+
+
 def _journal(experiment: Experiment, folder: str | Path) -> Path:
     return Path(folder) / f"{experiment.name}.jsonl"
 
 
-def _missing(experiment: Experiment, wanted: list[Trial], records: list[Record]) -> list[Trial]:
-    """The trials without a record, or whose last record is a failure: that may have passed."""
-    done = {place for place, record in latest(records).items() if record.failure is None}
-    return [trial for trial in wanted if trial.place(experiment.revision) not in done]
+def _missing(experiment: Experiment, wanted: list[PlannedTrial], records: list[TrialRecord]) -> list[PlannedTrial]:
+    """The trials without a record, and those whose last record is a failure, since its cause may be gone."""
+    done = {key for key, record in latest(records).items() if record.failure is None}
+    return [trial for trial in wanted if trial.key(experiment.revision) not in done]
 
 
-def _scale(experiment: Experiment, wanted: list[Trial], records: list[Record]) -> float:
-    """How much longer than expected the recorded trials took on this machine; 1 if there are none."""
+def _scale(experiment: Experiment, wanted: list[PlannedTrial], records: list[TrialRecord]) -> float:
+    """By which factor the recorded trials took longer than expected on this machine; 1 if there are none."""
     recorded = latest(records)
-    pairs = [(trial.cost, recorded.get(trial.place(experiment.revision))) for trial in wanted]
+    pairs = [(trial.cost, recorded.get(trial.key(experiment.revision))) for trial in wanted]
     known = [(cost, record.seconds) for cost, record in pairs if record is not None and record.failure is None]
     expected = sum(cost for cost, _ in known)
     return sum(seconds for _, seconds in known) / expected if expected > 0.0 else 1.0

@@ -6,7 +6,7 @@
     report.record(result)                               as JSON, for programs; report.schema() describes it
     report.sarif(result, file="model.safetensors")      a purification as SARIF, for code scanning
 
-    results = [report.FigureResult(figure, experiments.read(path), mode="full") for figure, path in ...]
+    results = [report.FigureResult(figure, findings.read_table(path), mode="full") for figure, path in ...]
     report.save("reproduction.html", report.reproduction_page(results, about={"version": "0.1"}))
     report.draw(figure.panels(rows))                    one plot as SVG
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import torch
 from torch import Tensor
 
 from netpurify import lad
 from netpurify.contaminate import Law, Normal, contaminate
+from netpurify.findings import Verdict
 from netpurify.paper.descent import Trajectory
 from netpurify.paper.model import PatchCNN, matrix
 from netpurify.paper.purification import LayerFit, Purified, compare, purify
@@ -17,15 +17,6 @@ from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.constants import Interval, constants
 from netpurify.paper.theory.kernels import kernels, remainder, spectrum
 from netpurify.paper.training import Regime, Training, network_of, train
-
-
-class Verdict(StrEnum):
-    """What a measurement says about a statement of the theory."""
-
-    HOLDS = "holds"
-    VACUOUS = "vacuous"
-    FAILS = "does not hold"
-    MEASURED = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.experiments.figure import Line, Panel
+from netpurify.findings import Line, Panel
 
 _MARGIN = 0.05
 """Share of the axis that stays free beyond the least and the largest value, so that no marker is cut."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
-from netpurify.experiments.figure import Verdict
+from netpurify.findings import CLAIM_VERDICTS
 from netpurify.report.reproduction.plots import draw
 from netpurify.report.reproduction.result import FigureResult, require_distinct
 from netpurify.report.reproduction.words import (
@@ -37,7 +37,7 @@ def reproduction_markdown(
     require_distinct(results)
     blocks = [f"# {TITLE}", _plain(PAPER)]
     blocks.append("\n".join(f"- **{_plain(name)}**: {_plain(text)}" for name, text in about.items()))
-    columns = ("Figure", *map(verdict_text, Verdict), "Trials", "Failed")
+    columns = ("Figure", *map(verdict_text, CLAIM_VERDICTS), "Trials", "Failed")
     blocks.append(_grid(columns, [counts_of(result) for result in results]))
     for result in results:
         blocks += _figure(result, images(result.figure.number))

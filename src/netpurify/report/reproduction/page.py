@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netpurify.experiments.figure import Panel, Verdict
+from netpurify.findings import CLAIM_VERDICTS, Panel, Verdict
 from netpurify.report.kit.pages import render_page
 from netpurify.report.kit.tables import Cell, Table
 from netpurify.report.reproduction.plots import columns_of, draw
@@ -54,7 +54,7 @@ def _summary(results: Sequence[FigureResult]) -> Table:
     for result in results:
         name, *verdicts, trials, failed = counts_of(result)
         rows.append([Cell(name, link=_link(result)), *map(_muted, verdicts), trials, _muted(failed)])
-    columns = ["Figure", *map(_verdict, Verdict), "Trials", "Failed"]
+    columns = ["Figure", *map(_verdict, CLAIM_VERDICTS), "Trials", "Failed"]
     return Table.of(columns, rows, label="Verdicts by figure", kind="summary")
 
 

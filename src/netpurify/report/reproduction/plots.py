@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netpurify.errors import InputError
-from netpurify.experiments.figure import Line, Panel
+from netpurify.findings import Line, Panel
 from netpurify.report.kit.canvas import COLOURS, GRID, literal, render
 from netpurify.report.kit.scales import Scale, heights, scales_of
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from netpurify.errors import InputError
-from netpurify.experiments.experiment import Mode, Row, Scalar
-from netpurify.experiments.figure import Figure, Finding, Panel, Verdict
+from netpurify.findings import CLAIM_VERDICTS, Figure, Finding, Mode, Panel, Scalar, TableRow, Verdict
 from netpurify.report.kit.numbers import duration, plural
 
 _MOST_NAMED = 6
@@ -43,7 +42,7 @@ class FigureResult:
     """
 
     figure: Figure
-    rows: list[Row]
+    rows: list[TableRow]
     mode: Mode = "default"
 
     @property
@@ -97,11 +96,11 @@ class FigureResult:
     def _measured(self) -> bool:
         return any(row.get("failure") is None for row in self.rows)
 
-    def _trials(self) -> dict[Place, Row]:
+    def _trials(self) -> dict[Place, TableRow]:
         """The first row of every trial; a trial may have many, one for each value that it goes through."""
         cells = self.figure.experiment.grid(self.mode)
         names = [*dict.fromkeys(name for cell in cells for name in cell), "trial"]
-        found: dict[Place, Row] = {}
+        found: dict[Place, TableRow] = {}
         for row in self.rows:
             found.setdefault(tuple((name, row.get(name)) for name in names), row)
         return found
@@ -109,7 +108,7 @@ class FigureResult:
 
 def tally(findings: Sequence[Finding]) -> dict[Verdict, int]:
     """How many findings have each verdict; every verdict is there."""
-    return {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
+    return {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in CLAIM_VERDICTS}
 
 
 def require_distinct(results: Sequence[FigureResult]) -> None:
@@ -132,6 +131,6 @@ def _some(trials: list[str]) -> str:
     return named if len(trials) <= _MOST_NAMED else f"{named}; and {len(trials) - _MOST_NAMED} more"
 
 
-def _seconds(row: Row) -> float:
+def _seconds(row: TableRow) -> float:
     seconds = row.get("seconds")
     return float(seconds) if isinstance(seconds, int | float) and math.isfinite(seconds) else 0.0

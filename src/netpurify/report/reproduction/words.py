@@ -1,6 +1,6 @@
 """Texts that the page of the reproduction and its Markdown share."""
 
-from netpurify.experiments.figure import Verdict
+from netpurify.findings import Verdict
 from netpurify.report.reproduction.result import FigureResult, tally
 
 TITLE = "The paper's figures, measured again"

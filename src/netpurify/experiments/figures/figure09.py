@@ -1,14 +1,14 @@
 """Figure 9: the backdoor is weakened on CIFAR-10."""
 
-from netpurify.experiments import backdoors, figure08, noise
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Panel
-from netpurify.experiments.views import graded, level, show
+from netpurify.experiments.figures import backdoors, figure08
+from netpurify.experiments.figures.altered_weights import ORIGINS
+from netpurify.experiments.figures.verdicts import graded, level, show
+from netpurify.findings import Experiment, Figure, Finding, Mode, Panel, TableRow
 
 COUNTS = (9, 33, 36, 69, 99)
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """Shares of poisoned images."""
     ratios = (0.0, 0.3) if mode == "quick" else (0.0, 0.1, 0.2, 0.3, 0.4)
     width, steps = (100, 500) if mode == "quick" else (300, 1500)
@@ -19,22 +19,22 @@ def grid(mode: Mode) -> list[Row]:
     ]  # fmt: skip
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """All numbers of clean images, from both places."""
     return backdoors.backdoor(settings, seed, counts=COUNTS, pixels=range(5))
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     """Training and fits both grow with p."""
     return 0.08 * float(settings["p"] or 0)
 
 
-def panels(rows: list[Row]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[Panel]:
     """The paper's two panels."""
-    return [figure08.attack_panel(rows, place, y) for y in ("asr_all", "accuracy") for place in noise.PLACES]
+    return [figure08.attack_panel(rows, place, y) for y in ("asr_all", "accuracy") for place in ORIGINS]
 
 
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[TableRow]) -> list[Finding]:
     """The paper's claims one by one, with what least squares does."""
     start = level(rows, "asr_all", method="before", ratio=0.3)
     third = level(rows, "asr_all", method="l1", clean=33, origin="training", ratio=0.3)

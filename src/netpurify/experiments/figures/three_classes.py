@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from netpurify import data
-from netpurify.experiments.experiment import Mode
+from netpurify.findings import Mode
 
 
-class Pictures:
+class ThreeClasses:
     """Zero, one, two of MNIST with raw pixels; airplane, automobile, bird of CIFAR-10 in grey, (x - .48) / .25.
 
     Raw CIFAR-10 pixels are not usable: without centring every clean image excites the trigger's direction, and

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from netpurify.experiments.experiment import Row, Scalar
-from netpurify.experiments.figure import Finding
-from netpurify.experiments.table import Summary, group, select, summary
-from netpurify.experiments.views import graded, level, listed, show
+from netpurify.experiments.figures.verdicts import graded, level, listed, show
+from netpurify.findings import Finding, Scalar, TableRow, TrialSummary, group, select, summarise
 
 RECOVERED = 0.5
 """What may be left of the initial weights' error, in the same trial, for a layer to count as recovered.
@@ -48,8 +46,8 @@ class Trend:
     """
 
     labels: Sequence[str]
-    levels: Sequence[Summary]
-    change: Summary
+    levels: Sequence[TrialSummary]
+    change: TrialSummary
     least: float = 0.0
 
     @property
@@ -63,7 +61,7 @@ class Trend:
         return below(self.change) and self.change.mean <= -self.least
 
     @property
-    def needed(self) -> list[Summary]:
+    def needed(self) -> list[TrialSummary]:
         """The numbers without which there is no verdict."""
         return [*self.levels, self.change]
 
@@ -78,7 +76,7 @@ class Trend:
         return f"{show(self.levels[0])} -> {show(self.levels[-1])} (change {show(self.change)})"
 
 
-def relative(rows: Iterable[Row]) -> list[Row]:
+def relative(rows: Iterable[TableRow]) -> list[TableRow]:
     """The rows with ``W_ratio`` and ``beta_ratio``, errors as shares of those of the initial weights in the trial."""
     rows = list(rows)
     starts = {_place(row): row for row in rows if row.get("method") == "initial weights"}
@@ -88,20 +86,20 @@ def relative(rows: Iterable[Row]) -> list[Row]:
     ]
 
 
-def of_regime(rows: Iterable[Row], regime: str) -> list[Row]:
+def of_regime(rows: Iterable[TableRow], regime: str) -> list[TableRow]:
     """The rows of one regime, and failed trials, which have none: their settings were to be measured too."""
     return [row for row in rows if row.get("regime") in (regime, None)]
 
 
 def limits(
-    rows: Iterable[Row],
+    rows: Iterable[TableRow],
     column: str,
     *,
     least: float | None = None,
     most: float | None = None,
     each: Sequence[str] = (),
     **wanted: Any,
-) -> list[Row]:
+) -> list[TableRow]:
     """For every trial, as ``limit``, the largest eps up to which a column stays at least or at most a value, or 0.
 
     With several cells in the rows, ``each`` names the settings in which they differ, and each cell has its own limit.
@@ -117,7 +115,7 @@ def limits(
     ]
 
 
-def trend(steps: Iterable[tuple[str, Sequence[Row]]], column: str, *, least: float = 0.0) -> Trend:
+def trend(steps: Iterable[tuple[str, Sequence[TableRow]]], column: str, *, least: float = 0.0) -> Trend:
     """A column from step to step; a step is a label and its rows."""
     labels, rows = zip(*steps, strict=True)
     # One step alone shows nothing, not even that there is no change.
@@ -125,29 +123,29 @@ def trend(steps: Iterable[tuple[str, Sequence[Row]]], column: str, *, least: flo
     return Trend(labels, [level(own, column) for own in rows], whole, least)
 
 
-def limit_trend(steps: Iterable[tuple[str, Sequence[Row]]], column: str, **bounds: Any) -> Trend:
+def limit_trend(steps: Iterable[tuple[str, Sequence[TableRow]]], column: str, **bounds: Any) -> Trend:
     """The limit of eps from step to step; see ``limits`` for the bounds."""
     return trend(((label, limits(rows, column, **bounds)) for label, rows in steps), "limit", least=STEP)
 
 
-def change(before: Iterable[Row], after: Iterable[Row], column: str) -> Summary:
+def change(before: Iterable[TableRow], after: Iterable[TableRow], column: str) -> TrialSummary:
     """The differences of a column, after less before, over the trials that both have."""
     first, last = _by_trial(before, column), _by_trial(after, column)
     return level([{"trial": trial, column: last[trial] - first[trial]} for trial in first if trial in last], column)
 
 
-def above(found: Summary, value: float = 0.0) -> bool:
+def above(found: TrialSummary, value: float = 0.0) -> bool:
     """Whether a mean is above a value by more than twice its standard error, which a single trial does not have."""
     return found.count > 1 and found.mean - value > 2.0 * found.deviation / math.sqrt(found.count)
 
 
-def below(found: Summary, value: float = 0.0) -> bool:
+def below(found: TrialSummary, value: float = 0.0) -> bool:
     """Whether a mean is below a value by more than twice its standard error."""
     return found.count > 1 and value - found.mean > 2.0 * found.deviation / math.sqrt(found.count)
 
 
 def beta_recovered(
-    claim: str, steps: Iterable[tuple[str, Sequence[Row]]], *, each: Sequence[str] = (), why: str, note: str = ""
+    claim: str, steps: Iterable[tuple[str, Sequence[TableRow]]], *, each: Sequence[str] = (), why: str, note: str = ""
 ) -> Finding:
     """How far beta is recovered from step to step, a step being a label and its rows with ``beta_ratio``.
 
@@ -171,7 +169,7 @@ def beta_recovered(
     )
 
 
-def trained(rows: Iterable[Row]) -> str:
+def trained(rows: Iterable[TableRow]) -> str:
     """How many of the trained networks reached the goal of training before the last step, in words."""
     networks = {
         (row.get("trial"), *(row.get(name) for name in ("training", "m", "p"))): row["converged"]
@@ -185,12 +183,12 @@ def trained(rows: Iterable[Row]) -> str:
     return f"networks whose training converged: {reached} of {total} ({share}); the others stopped at the last step"
 
 
-def _by_trial(rows: Iterable[Row], column: str) -> dict[Scalar, float]:
-    found = summary(rows, ["trial"], column)
+def _by_trial(rows: Iterable[TableRow], column: str) -> dict[Scalar, float]:
+    found = summarise(rows, ["trial"], column)
     return {trial: value.mean for (trial,), value in found.items() if value.count}
 
 
-def _reach(rows: Iterable[Row], column: str, kept: Callable[[float], bool]) -> float:
+def _reach(rows: Iterable[TableRow], column: str, kept: Callable[[float], bool]) -> float:
     reached = 0.0
     points = {float(eps or 0.0): own for (eps,), own in group(rows, ["eps"]).items()}
     for eps, own in sorted(points.items()):
@@ -200,10 +198,10 @@ def _reach(rows: Iterable[Row], column: str, kept: Callable[[float], bool]) -> f
     return reached
 
 
-def _place(row: Row) -> frozenset[tuple[str, Scalar]]:
+def _place(row: TableRow) -> frozenset[tuple[str, Scalar]]:
     return frozenset((name, value) for name, value in row.items() if name not in _RESULTS)
 
 
-def _ratio(row: Row, start: Row, column: str) -> float | None:
+def _ratio(row: TableRow, start: TableRow, column: str) -> float | None:
     error, initial = row.get(column), start.get(column)
     return float(error) / float(initial) if error is not None and initial else None

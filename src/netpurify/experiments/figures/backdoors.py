@@ -8,18 +8,19 @@ from torch import Tensor
 
 from netpurify import data
 from netpurify.contaminate import Pixels, measure, poison
-from netpurify.experiments.noise import PLACES
-from netpurify.experiments.pictures import Pictures
+from netpurify.experiments.figures.altered_weights import ORIGINS
+from netpurify.experiments.figures.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, purify, train
 
-Row = dict[str, Any]
+Cell = dict[str, Any]
+"""Settings and rows of a trial; the types of single columns are those of the grid."""
 TARGET = 0
 
 
-def backdoor(settings: Row, seed: int, *, counts: Sequence[int], pixels: Sequence[int]) -> list[Row]:
+def backdoor(settings: Cell, seed: int, *, counts: Sequence[int], pixels: Sequence[int]) -> list[Cell]:
     """One network of one to three hidden layers trained on 99 images, some of them poisoned, purified in every way."""
     generator = torch.Generator().manual_seed(seed)
-    source = Pictures(settings["data"])
+    source = ThreeClasses(settings["data"])
     inside, outside = source.draw((settings["training"], settings["training"]), generator)
     trigger = Pixels(tuple(pixels), source.black if source.colour else 1.0)
     options = {"target": TARGET, "ratio": settings["ratio"], "source": settings["poison"], "generator": generator}
@@ -32,24 +33,24 @@ def backdoor(settings: Row, seed: int, *, counts: Sequence[int], pixels: Sequenc
     test = source.test()
     images = source.inputs(test)
 
-    def judge(network: PatchCNN, where: Row) -> Row:
+    def judge(network: PatchCNN, where: Cell) -> Cell:
         rates = measure(network, images, test.labels, trigger=trigger, target=TARGET)
         return {**where, "accuracy": rates.accuracy, "asr": rates.asr, "asr_all": rates.asr_all, "ra": rates.ra}
 
-    none: Row = {"clean": None, "origin": None, "rank": None, "certified": None}
+    none: Cell = {"clean": None, "origin": None, "rank": None, "certified": None}
     rows = [judge(training.trained, {"method": "before", **none})]
     for n in counts:
-        for place in PLACES:
-            clean = _clean(source, inside if place == "training" else outside, n)
+        for origin in ORIGINS:
+            clean = _clean(source, inside if origin == "training" else outside, n)
             for method in ("l1", "l2"):
                 found = purify(training.trained, training.initial, clean, fit=method, certify=False)
                 proven = [torch.from_numpy(fit.solution.certified) for fit in found.layers if fit.solution]
                 share = float(torch.cat(proven).double().mean()) if proven else None
-                where = {"method": method, "clean": n, "origin": place, "rank": found.layers[0].design.rank}
+                where = {"method": method, "clean": n, "origin": origin, "rank": found.layers[0].design.rank}
                 rows.append(judge(found.model, {**where, "certified": share}))
     return rows
 
 
-def _clean(source: Pictures, images: data.Images, n: int) -> Tensor:
+def _clean(source: ThreeClasses, images: data.Images, n: int) -> Tensor:
     """The first n of a drawn subset, which is balanced up to any n; the defender's copies carry no trigger."""
     return source.inputs(data.take(images, range(n)))

@@ -3,12 +3,11 @@
 from typing import Any
 
 from netpurify import lad
-from netpurify.experiments import noise
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Panel
-from netpurify.experiments.paired import JUDGED, SHIFT, beta_recovered, limit_trend, of_regime, relative, trend
-from netpurify.experiments.table import select, summary
-from netpurify.experiments.views import error_panel, graded, level, line, listed, show, values
+from netpurify.experiments.figures import altered_weights
+from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.trends import JUDGED, SHIFT, beta_recovered, limit_trend, of_regime, relative, trend
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.findings import Experiment, Figure, Finding, Mode, Panel, TableRow, select, summarise
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7)
 RANK = 25  # n m
@@ -16,7 +15,7 @@ EXACT = 0.99
 """Share of filters that counts as all of W: one in a hundred may be beyond its limit."""
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """The paper's k, and p from 50 on."""
     widths = (50, 500) if mode == "quick" else (50, 100, 500, 1000, 2000)
     return [
@@ -24,22 +23,22 @@ def grid(mode: Mode) -> list[Row]:
     ]  # fmt: skip
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """Both regimes, every share, every method."""
-    return noise.synthetic(settings, seed, shares=SHARES)
+    return altered_weights.on_gaussian_inputs(settings, seed, shares=SHARES)
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     """Nearly all of it fits units beyond their limit."""
     return 0.3 + 0.004 * float(settings["p"] or 0)
 
 
-def panels(rows: list[Row]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[Panel]:
     """Errors of W above, of beta below; one column per k."""
     return [*(_panel(rows, k, "W") for k in values(rows, "k")), *(_panel(rows, k, "beta") for k in values(rows, "k"))]
 
 
-def _panel(rows: list[Row], k: int, layer: str) -> Panel:
+def _panel(rows: list[TableRow], k: int, layer: str) -> Panel:
     widest = values(rows, "p")[-1]
     column = f"{layer}_error"
     fixed: dict[str, Any] = {"k": k, "regime": "joint"}
@@ -52,20 +51,20 @@ def _panel(rows: list[Row], k: int, layer: str) -> Panel:
     return error_panel(f"{layer}, k = {k}", f"error of {layer}", lines)
 
 
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[TableRow]) -> list[Finding]:
     """The two sentences of the caption, and Theorem 2."""
     rows = relative(of_regime(rows, "joint"))
     return [filters_by_size(rows), _beta_by_width(rows), _theorem(rows)]
 
 
-def filters_by_size(rows: list[Row]) -> Finding:
+def filters_by_size(rows: list[TableRow]) -> Finding:
     """How far W is recovered, by k."""
     own = select(rows, method="l1")
     steps = [(f"k = {k}", select(own, k=k)) for k in values(rows, "k")]
     found = limit_trend(steps, "W_exact", least=0.95, each=["p"])
     off = [
         abs(share.mean - lad.recovery_probability(int(k or 0), RANK, float(eps or 0.0)))
-        for (k, eps), share in summary(own, ["k", "eps"], "W_exact").items()
+        for (k, eps), share in summarise(own, ["k", "eps"], "W_exact").items()
         if share.count
     ]
     return Finding(
@@ -78,7 +77,7 @@ def filters_by_size(rows: list[Row]) -> Finding:
     )
 
 
-def _beta_by_width(rows: list[Row]) -> Finding:
+def _beta_by_width(rows: list[TableRow]) -> Finding:
     return beta_recovered(
         "When p increases, the limit of eps for successful recovery of beta increases.",
         ((f"p = {p}", select(rows, p=p)) for p in values(rows, "p")),
@@ -88,7 +87,7 @@ def _beta_by_width(rows: list[Row]) -> Finding:
     )
 
 
-def _theorem(rows: list[Row]) -> Finding:
+def _theorem(rows: list[TableRow]) -> Finding:
     """Exact filters, and a beta whose error falls with p faster than that of the initial weights, k by k."""
     widths, sizes = values(rows, "p"), values(rows, "k")
     at = select(rows, eps=0.1, method="l1")

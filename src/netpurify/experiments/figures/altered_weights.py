@@ -9,17 +9,18 @@ from torch import Tensor
 
 from netpurify import data
 from netpurify.contaminate import Normal, contaminate
-from netpurify.experiments.pictures import Pictures
+from netpurify.experiments.figures.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, Purified, Training, compare, purify, train, train_output
 
-Row = dict[str, Any]
-PLACES = ("training", "other")
+Cell = dict[str, Any]
+"""Settings and rows of a trial; the types of single columns are those of the grid."""
+ORIGINS = ("training", "other")
 """Where clean images come from: the training set, or images that training never saw."""
 _NOISE = 1_000_000
 """Added to a trial's seed: noise must not be made of the numbers that inputs and initial weights were made of."""
 
 
-def synthetic(settings: Row, seed: int, *, shares: Sequence[float]) -> list[Row]:
+def on_gaussian_inputs(settings: Cell, seed: int, *, shares: Sequence[float]) -> list[Cell]:
     """One network on Gaussian inputs, trained in both regimes: Figures 2, 3 and 4.
 
     Joint and sequential training leave the same hidden layer, so it is purified once for both.
@@ -44,24 +45,24 @@ def synthetic(settings: Row, seed: int, *, shares: Sequence[float]) -> list[Row]
     return rows
 
 
-def pictures(
-    settings: Row, seed: int, *, shares: Sequence[float], counts: Sequence[int], places: Sequence[str]
-) -> list[Row]:
+def on_images(
+    settings: Cell, seed: int, *, shares: Sequence[float], counts: Sequence[int], origins: Sequence[str]
+) -> list[Cell]:
     """One network on images with numbers as targets, purified with images in and outside training: Figures 5 to 7."""
     generator = torch.Generator().manual_seed(seed)
-    source = Pictures(settings["data"])
+    source = ThreeClasses(settings["data"])
     inside, outside = source.draw((settings["training"], settings["training"]), generator)
     inputs, targets = source.inputs(inside), inside.labels.double() - 1.0
     initial = PatchCNN(m=settings["m"], k=settings["k"], p=settings["p"], generator=generator)
     training = train(initial, inputs, targets, gamma=settings["gamma"], steps=settings["steps"])
     rows = []
     for n in counts:
-        for place in places:
-            clean = source.inputs(data.take(inside if place == "training" else outside, range(n)))
+        for origin in origins:
+            clean = source.inputs(data.take(inside if origin == "training" else outside, range(n)))
             for eps in shares:
                 dirty = altered(training.trained, eps, seed)
                 found = purify(dirty, training.initial, clean, certify=False)
-                where = {"clean": n, "origin": place, "eps": eps, "converged": training.converged}
+                where = {"clean": n, "origin": origin, "eps": eps, "converged": training.converged}
                 rows += _rows(where, training, dirty, clean, found)
     return rows
 
@@ -82,7 +83,7 @@ def with_hidden(network: PatchCNN, other: PatchCNN) -> PatchCNN:
     return network
 
 
-def _rows(where: Row, training: Training, dirty: PatchCNN, inputs: Tensor, found: Purified) -> Iterator[Row]:
+def _rows(where: Cell, training: Training, dirty: PatchCNN, inputs: Tensor, found: Purified) -> Iterator[Cell]:
     """The fit and its baselines against the truth; with other features only the output layer differs."""
     half = with_hidden(dirty, found.model)
     other = purify(half, training.initial, inputs, features="initial", layers=["output"], certify=False)

@@ -10,26 +10,26 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from netpurify.experiments import Experiment, Row
+from netpurify.findings import Experiment, TableRow
 
 
-def grid(mode: str) -> list[Row]:
+def grid(mode: str) -> list[TableRow]:
     widths = [8, 16] if mode == "quick" else [8, 16, 32]
     return [{"width": width, "law": law} for width in widths for law in ("sign", "noise")]
 
 
-def steady(settings: Row, seed: int) -> list[Row]:
+def steady(settings: TableRow, seed: int) -> list[TableRow]:
     """One "training" that two eps values share, in numbers whose last bits would show another order of sums."""
     width = int(settings["width"] or 0)
     generator = torch.Generator().manual_seed(seed)
     weights = torch.randn(width, 400, generator=generator)
     hashlib.pbkdf2_hmac("sha256", b"training", b"", 150_000)
     gram = float((weights @ weights.T).sum())
-    rows: list[Row] = [{"eps": eps, "recovered": gram**2 * eps / 3.0, "note": "1"} for eps in (0.1, 0.2)]
+    rows: list[TableRow] = [{"eps": eps, "recovered": gram**2 * eps / 3.0, "note": "1"} for eps in (0.1, 0.2)]
     return [*rows, {"eps": 0.5, "recovered": float("nan"), "certified": np.float32(0.1), "proven": np.bool_(seed % 2)}]
 
 
-def failing(settings: Row, seed: int) -> list[Row]:
+def failing(settings: TableRow, seed: int) -> list[TableRow]:
     """Fails for seed 1, and for width 16 as long as the file that the environment names is there."""
     if seed == 1:
         raise ArithmeticError("no odd seeds,\nplease")
@@ -38,7 +38,7 @@ def failing(settings: Row, seed: int) -> list[Row]:
     return [{"value": random.Random(seed).random()}]
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     return float(settings["width"] or 0) / 10.0
 
 

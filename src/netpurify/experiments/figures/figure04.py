@@ -3,18 +3,17 @@
 from typing import Any
 
 from netpurify import lad
-from netpurify.experiments import noise
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Line, Panel
-from netpurify.experiments.paired import JUDGED, beta_recovered, limit_trend, of_regime, relative
-from netpurify.experiments.table import select
-from netpurify.experiments.views import error_panel, graded, level, line, show, values
+from netpurify.experiments.figures import altered_weights
+from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.trends import JUDGED, beta_recovered, limit_trend, of_regime, relative
+from netpurify.experiments.figures.verdicts import graded, level, show, values
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow, select
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 N, K = 5, 200
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """Up to 30 patches, and 40 as the control that cannot work: 5 times 40 patches span all 200 directions."""
     patches = (2, 10, 40) if mode == "quick" else (1, 2, 5, 10, 20, 30, 40)
     return [
@@ -23,17 +22,17 @@ def grid(mode: Mode) -> list[Row]:
     ]
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """Both regimes, every share, every method."""
-    return noise.synthetic(settings, seed, shares=SHARES)
+    return altered_weights.on_gaussian_inputs(settings, seed, shares=SHARES)
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     """Fits beyond the limit grow with the rank."""
     return float(settings["p"] or 0) * (0.004 + 0.0008 * float(settings["m"] or 0))
 
 
-def panels(rows: list[Row]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[Panel]:
     """W by error and by share of exact units, beta with both choices of features."""
     joint: dict[str, Any] = {"regime": "joint", "method": "l1"}
     patches = values(rows, "m")
@@ -60,7 +59,7 @@ def panels(rows: list[Row]) -> list[Panel]:
     ]  # fmt: skip
 
 
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[TableRow]) -> list[Finding]:
     """The caption, for W and for beta; m falls from step to step, without the control, which would decide alone."""
     rows = relative(of_regime(rows, "joint"))
     patches = values(rows, "m")
@@ -82,7 +81,7 @@ def findings(rows: list[Row]) -> list[Finding]:
     ]
 
 
-def _control(rows: list[Row]) -> str:
+def _control(rows: list[TableRow]) -> str:
     impossible = [m for m in values(rows, "m") if N * m >= K]
     if not impossible:
         return ""

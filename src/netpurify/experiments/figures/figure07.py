@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from netpurify.experiments import figure06
-from netpurify.experiments.experiment import Mode, Row
-from netpurify.experiments.figure import Figure
+from netpurify.experiments.figures import figure06
+from netpurify.findings import Figure, Mode, TableRow
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """One cell, as in Figure 6."""
     (cell,) = figure06.grid(mode)
     return [cell | {"data": "cifar10", "k": 512, "gamma": 0.3}]

@@ -3,19 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
-from netpurify.experiments import backdoors, figure10
-from netpurify.experiments.experiment import Mode, Row
+from netpurify.experiments.figures import backdoors, figure10
+from netpurify.findings import Mode, TableRow
 
 CLEAN = 69
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """One to three hidden layers, shares of poisoned images."""
     other: dict[str, Any] = {"data": "cifar10", "poison": "other", "k": 512, "rate": 0.05}
     return [cell | other for cell in figure10.grid(mode)]
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """Clean images from both places."""
     return backdoors.backdoor(settings, seed, counts=(CLEAN,), pixels=range(5))
 

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from netpurify.experiments import noise
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Panel
-from netpurify.experiments.paired import JUDGED, RECOVERED, SHIFT, beta_recovered, relative, trained, trend
-from netpurify.experiments.pictures import mnist
-from netpurify.experiments.table import Summary, select
-from netpurify.experiments.views import error_panel, graded, level, line, listed, show, values
+from netpurify.experiments.figures import altered_weights
+from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.three_classes import mnist
+from netpurify.experiments.figures.trends import JUDGED, RECOVERED, SHIFT, beta_recovered, relative, trained, trend
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.findings import Experiment, Figure, Finding, Mode, Panel, TableRow, TrialSummary, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 IMAGES = 21
@@ -18,7 +17,7 @@ PATCHES = ((2, 392, 1.0), (4, 196, 1.0), (7, 112, 0.8))
 """m, k and the step size that trains."""
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """The three ways of cutting an image, and p."""
     widths = (100, 500) if mode == "quick" else (100, 500, 1000)
     return [
@@ -29,23 +28,25 @@ def grid(mode: Mode) -> list[Row]:
     ]
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """The training images themselves purify."""
-    return noise.pictures(settings, seed, shares=SHARES, counts=(int(settings["training"] or 0),), places=("training",))
+    return altered_weights.on_images(
+        settings, seed, shares=SHARES, counts=(int(settings["training"] or 0),), origins=("training",)
+    )
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     """Training and fits both grow with p."""
     return 1.0 + 0.001 * float(settings["p"] or 0) * float(settings["training"] or 0)
 
 
-def panels(rows: list[Row]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[Panel]:
     """Errors of W above, of beta below; one column per way of cutting."""
     rows = select(rows, training=IMAGES)
     return [_panel(rows, m, layer) for layer in ("W", "beta") for m in values(rows, "m")]
 
 
-def _panel(rows: list[Row], m: int, layer: str) -> Panel:
+def _panel(rows: list[TableRow], m: int, layer: str) -> Panel:
     widths = values(rows, "p")
     column = f"{layer}_error"
     lines = [line(rows, f"p = {p}", x="eps", y=column, method="l1", m=m, p=p) for p in widths]
@@ -57,7 +58,7 @@ def _panel(rows: list[Row], m: int, layer: str) -> Panel:
     return error_panel(f"{layer}, m = {m}: rank {rank:.0f} of {fan_in}", f"error of {layer}", lines)
 
 
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[TableRow]) -> list[Finding]:
     """The caption, what p does to the floor of beta, and what the number of images does to W."""
     few, many = (select(rows, training=training) for training in (IMAGES, CONTROL))
     few = relative(few)
@@ -74,7 +75,7 @@ def findings(rows: list[Row]) -> list[Finding]:
     ]
 
 
-def _floor(rows: list[Row]) -> Finding:
+def _floor(rows: list[TableRow]) -> Finding:
     """The error of beta while few weights are altered, cut by cut."""
     widths, cuts = values(rows, "p"), values(rows, "m")
     at = select(rows, eps=0.1, method="l1")
@@ -98,7 +99,7 @@ def _floor(rows: list[Row]) -> Finding:
     )
 
 
-def _images(few: list[Row], many: list[Row]) -> Finding:
+def _images(few: list[TableRow], many: list[TableRow]) -> Finding:
     """What comes back of W with either number of images, at the smallest width, which both have."""
     cuts = values(few, "m")
     at: dict[str, Any] = {"method": "l1", "eps": 0.05, "p": values(few, "p")[0]}
@@ -120,7 +121,7 @@ def _images(few: list[Row], many: list[Row]) -> Finding:
     )
 
 
-def _rank(found: Summary, fan_in: int) -> str:
+def _rank(found: TrialSummary, fan_in: int) -> str:
     return f"rank {found.mean:.0f} of {fan_in} ({100 * found.mean / fan_in:.0f} %)" if found.count else "rank unknown"
 
 

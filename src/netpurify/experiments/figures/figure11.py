@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from netpurify.experiments import figure10
+from netpurify.experiments.figures import figure10
 
 EXPERIMENT = figure10.EXPERIMENT
 FIGURE = replace(

@@ -2,23 +2,22 @@
 
 from typing import Any
 
-from netpurify.experiments import figure02
-from netpurify.experiments.experiment import Row
-from netpurify.experiments.figure import Figure, Finding, Panel
-from netpurify.experiments.paired import JUDGED, RECOVERED, limit_trend, of_regime, relative
-from netpurify.experiments.table import select
-from netpurify.experiments.views import error_panel, graded, level, line, listed, show, values
+from netpurify.experiments.figures import figure02
+from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.trends import JUDGED, RECOVERED, limit_trend, of_regime, relative
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.findings import Figure, Finding, Panel, TableRow, select
 
 EXPERIMENT = figure02.EXPERIMENT
 FIXED: dict[str, Any] = {"method": "l1", "regime": "sequential"}
 
 
-def panels(rows: list[Row]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[Panel]:
     """Errors of beta by k; W is that of Figure 2, number by number."""
     return [_panel(rows, k) for k in values(rows, "k")]
 
 
-def _panel(rows: list[Row], k: int) -> Panel:
+def _panel(rows: list[TableRow], k: int) -> Panel:
     widest = values(rows, "p")[-1]
     lines = [line(rows, f"p = {p}", x="eps", y="beta_error", k=k, p=p, **FIXED) for p in values(rows, "p")]
     joint: dict[str, Any] = {"regime": "joint", "method": "l1"}
@@ -31,13 +30,13 @@ def _panel(rows: list[Row], k: int) -> Panel:
     return error_panel(f"beta, k = {k}", "error of beta", lines)
 
 
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[TableRow]) -> list[Finding]:
     """Theorem 3, and the two sentences of the caption."""
     rows = relative(of_regime(rows, "sequential"))
     return [_theorem(rows), _beta_by_width(rows), figure02.filters_by_size(rows)]
 
 
-def _theorem(rows: list[Row]) -> Finding:
+def _theorem(rows: list[TableRow]) -> Finding:
     """Both layers exact, k by k."""
     widths, sizes = values(rows, "p"), values(rows, "k")
     at = select(rows, eps=0.1, **FIXED)
@@ -62,7 +61,7 @@ def _theorem(rows: list[Row]) -> Finding:
     )
 
 
-def _beta_by_width(rows: list[Row]) -> Finding:
+def _beta_by_width(rows: list[TableRow]) -> Finding:
     """By exactness, which this regime promises, and by the weaker rule of Figure 2."""
     steps = [(f"p = {p}", select(rows, p=p, **FIXED)) for p in values(rows, "p")]
     exact = limit_trend(steps, "beta_exact", least=1.0, each=["k"])

@@ -1,7 +1,8 @@
-"""The table of an experiment: a CSV file that reads back as it was, and the few sums that figures need.
+"""The table of an experiment: a CSV file that reads back exactly, and the few statistics that figures need.
 
-Every value has one spelling: numbers as Python writes them (floats bit for bit), ``true`` and ``false``, nothing for
-None, text as it is; a text that would read as one of the others, or has control characters, is written as in JSON.
+Every value has one spelling: numbers as Python writes them (floats bit for bit), ``true`` and ``false``, an empty field
+for None, text as it is. A text that would read as a number, a truth value or None, or that has control characters, is
+written as a JSON string.
 """
 
 import csv
@@ -18,9 +19,10 @@ import numpy as np
 
 from netpurify.atomic import write_atomically
 from netpurify.errors import InputError, JournalError
-from netpurify.experiments.experiment import Experiment, Row, Scalar, Trial
-from netpurify.experiments.journal import Record, latest
 
+Scalar = bool | int | float | str | None
+TableRow = dict[str, Scalar]
+"""One row of a table: a value for each column, by the column's name."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 WORDS: dict[str, Scalar] = {
     "": None,
@@ -33,16 +35,16 @@ WORDS: dict[str, Scalar] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """A column over the trials of one group, without the rows where it is missing or NaN.
+class TrialSummary:
+    """Statistics of one column over the trials of one group; rows in which the column is missing or NaN do not count.
 
     Attributes:
-        count: How many trials it is over; with none, the rest is NaN.
-        mean: Their mean.
-        deviation: Their standard deviation (with count - 1; NaN for a single one).
-        low: Their first quartile.
-        median: Their median.
-        high: Their third quartile.
+        count: Number of trials; if it is 0, all other numbers are NaN.
+        mean: Mean over the trials.
+        deviation: Standard deviation over the trials, with divisor count - 1; NaN for a single trial.
+        low: First quartile.
+        median: Median.
+        high: Third quartile.
     """
 
     count: int
@@ -53,31 +55,13 @@ class Summary:
     high: float
 
 
-def assemble(experiment: Experiment, trials: Iterable[Trial], records: Iterable[Record]) -> list[Row]:
-    """The rows of the table in the order of ``trials``, in whichever order the records came.
+def write_table(path: Path, rows: Sequence[TableRow]) -> None:
+    """Write rows as CSV, whole or not at all: an earlier table stays until the new one is complete.
 
-    A failed trial is one row with its reason; a trial without a record has none.
-    """
-    recorded = latest(records)
-    rows: list[Row] = []
-    for trial in trials:
-        record = recorded.get(trial.place(experiment.revision))
-        if record is None:
-            continue
-        head = {"experiment": experiment.name, **trial.settings, "trial": trial.number, "seed": trial.seed}
-        tail = {"seconds": record.seconds, "failure": record.failure}
-        own: list[Row] = [{}] if record.failure is not None else record.rows
-        rows.extend({**head, **row, **tail} for row in own)
-    return rows
-
-
-def write(path: Path, rows: Sequence[Row]) -> None:
-    """Writes rows as CSV, whole or not at all; an earlier table stays until then.
-
-    Columns stand in the order in which rows first use them, the runner's last two at the end.
+    Columns stand in the order in which rows first use them, with ``seconds`` and ``failure`` at the end.
 
     Raises:
-        JournalError: It could not be written, for example because the disk is full.
+        JournalError: The table could not be written, for example because the disk is full.
     """
     last = ("seconds", "failure")
     columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in last]
@@ -94,8 +78,8 @@ def write(path: Path, rows: Sequence[Row]) -> None:
         )
 
 
-def read(path: str | Path) -> list[Row]:
-    """The rows of a table, every value as it was; a name that ends in ``.gz`` is a compressed one.
+def read_table(path: str | Path) -> list[TableRow]:
+    """The rows of a table, every value as it was written; a file whose name ends in ``.gz`` is uncompressed first.
 
     Raises:
         InputError: There is no such file, or a line has more or fewer values than there are columns.
@@ -106,7 +90,7 @@ def read(path: str | Path) -> list[Row]:
     with _opened(path) as stream:
         lines = csv.reader(stream)
         columns = next(lines, [])
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for values in lines:
             if len(values) != len(columns):
                 raise InputError(
@@ -123,29 +107,30 @@ def _opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8", newline="")
 
 
-def select(rows: Iterable[Row], **wanted: Scalar) -> list[Row]:
+def select(rows: Iterable[TableRow], **wanted: Scalar) -> list[TableRow]:
     """The rows in which every named column has the wanted value: ``select(rows, width=512, failure=None)``."""
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
-def group(rows: Iterable[Row], keys: Sequence[str]) -> dict[tuple[Scalar, ...], list[Row]]:
+def group(rows: Iterable[TableRow], keys: Sequence[str]) -> dict[tuple[Scalar, ...], list[TableRow]]:
     """The rows that agree in ``keys``, by their values there, in the order of the table."""
-    groups: dict[tuple[Scalar, ...], list[Row]] = {}
+    groups: dict[tuple[Scalar, ...], list[TableRow]] = {}
     for row in rows:
         groups.setdefault(tuple(row.get(name) for name in keys), []).append(row)
     return groups
 
 
-def summary(rows: Iterable[Row], keys: Sequence[str], value: str) -> dict[tuple[Scalar, ...], Summary]:
-    """The column ``value`` over each group of ``keys``; failed trials have none and so do not count.
+def summarise(rows: Iterable[TableRow], keys: Sequence[str], value: str) -> dict[tuple[Scalar, ...], TrialSummary]:
+    """Statistics of the column ``value`` over each group of rows that agree in ``keys``; failed trials do not count.
 
-    A trial counts once: the mean of its rows, where a group has several. Trials of different cells with the same number
-    are one here, as they share the seed and much of what is drawn from it. Rows without a trial count one by one.
+    A trial counts once: if a group has several rows of a trial, the trial's value is their mean. Trials of different
+    cells with the same number count as one trial, because they share the seed and much of what is drawn from it. Rows
+    without a trial count one by one.
     """
-    return {place: _summary(members, value) for place, members in group(rows, keys).items()}
+    return {key: _summarise(members, value) for key, members in group(rows, keys).items()}
 
 
-def _summary(rows: Iterable[Row], column: str) -> Summary:
+def _summarise(rows: Iterable[TableRow], column: str) -> TrialSummary:
     trials: dict[Scalar | tuple[int], list[float]] = {}
     for position, row in enumerate(rows):
         number = _number(row.get(column), column)
@@ -154,12 +139,12 @@ def _summary(rows: Iterable[Row], column: str) -> Summary:
     # A single value as it is: a mean could change its last digit.
     values = np.array([own[0] if len(set(own)) == 1 else np.mean(own) for own in trials.values()], np.float64)
     if not values.size:
-        return Summary(0, *[float("nan")] * 5)
+        return TrialSummary(0, *[float("nan")] * 5)
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     deviation = float(values.std(ddof=1)) if values.size > 1 else float("nan")
     if values.size > 1 and values.min() == values.max():
         deviation = 0.0  # the mean of equal numbers may round to another one
-    return Summary(values.size, float(values.mean()), deviation, float(low), float(median), float(high))
+    return TrialSummary(values.size, float(values.mean()), deviation, float(low), float(median), float(high))
 
 
 def _number(value: Scalar, column: str) -> float:

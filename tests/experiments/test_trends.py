@@ -1,7 +1,7 @@
 """Comparisons trial by trial: against the initial weights, from step to step, and beyond the noise between trials."""
 
-from netpurify.experiments.paired import above, below, beta_recovered, change, limits, relative, trained, trend
-from netpurify.experiments.table import Summary
+from netpurify.experiments.figures.trends import above, below, beta_recovered, change, limits, relative, trained, trend
+from netpurify.findings import TrialSummary
 
 
 def row(trial, eps, method, error, **settings):
@@ -66,7 +66,7 @@ def test_one_step_or_one_trial_shows_no_change():
 
 
 def test_twice_the_standard_error():
-    found = Summary(4, 1.1, 1.0, 0.0, 0.0, 0.0)
+    found = TrialSummary(4, 1.1, 1.0, 0.0, 0.0, 0.0)
     assert above(found)
     assert not above(found, 0.2)
     assert below(found, 2.2)

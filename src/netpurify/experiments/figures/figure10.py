@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from netpurify.experiments import backdoors
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Line, Panel
-from netpurify.experiments.pictures import mnist
-from netpurify.experiments.views import chance, graded, level, line, listed, rate_panel, show, values
+from netpurify.experiments.figures import backdoors
+from netpurify.experiments.figures.panels import chance, line, rate_panel
+from netpurify.experiments.figures.three_classes import mnist
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow
 
 CLEAN = 36
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """Two and three hidden layers, shares of poisoned images."""
     ratios = (0.0, 0.3) if mode == "quick" else (0.0, 0.1, 0.2, 0.3, 0.4)
     width, steps = (100, 500) if mode == "quick" else (300, 1000)
@@ -23,22 +23,22 @@ def grid(mode: Mode) -> list[Row]:
     ]  # fmt: skip
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """Clean images from both places."""
     return backdoors.backdoor(settings, seed, counts=(CLEAN,), pixels=range(5))
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     """Every further layer has its own training and its own fits."""
     return float(settings["p"] or 0) * {1: 0.018, 2: 0.025, 3: 0.06}[int(settings["layers"] or 1)]
 
 
-def panels(rows: list[Row], place: str = "training") -> list[Panel]:
+def panels(rows: list[TableRow], place: str = "training") -> list[Panel]:
     """Accuracy and attack success, by number of layers."""
     return [_panel(rows, place, y) for y in ("asr_all", "accuracy")]
 
 
-def _panel(rows: list[Row], place: str, y: str) -> Panel:
+def _panel(rows: list[TableRow], place: str, y: str) -> Panel:
     lines: list[Line] = []
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
     for depth in values(rows, "layers"):
@@ -52,7 +52,7 @@ def _panel(rows: list[Row], place: str, y: str) -> Panel:
     return rate_panel("attack success", "attack success, all images", lines)
 
 
-def findings(rows: list[Row], place: str = "training", goal: float = 0.05) -> list[Finding]:
+def findings(rows: list[TableRow], place: str = "training", goal: float = 0.05) -> list[Finding]:
     """Before and after at three poisoned images in ten, by number of layers."""
     depths = values(rows, "layers")
     at: dict[str, Any] = {"ratio": 0.3}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netpurify.errors import InputError, JournalError
-from netpurify.experiments import group, read, select, summary, table
+from netpurify.findings import group, read_table, select, summarise, write_table
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
 CONFUSABLE = [
@@ -23,8 +23,8 @@ def bits(value):
 
 
 def round_trip(tmp_path, values):
-    table.write(tmp_path / "some.csv", [{"value": value, "last": 1} for value in values])
-    return [row["value"] for row in read(tmp_path / "some.csv")]
+    write_table(tmp_path / "some.csv", [{"value": value, "last": 1} for value in values])
+    return [row["value"] for row in read_table(tmp_path / "some.csv")]
 
 
 @pytest.mark.slow
@@ -40,25 +40,25 @@ def test_texts_that_look_like_something_else_stay_texts(tmp_path):
 
 
 def test_columns_stand_where_rows_first_use_them(tmp_path):
-    table.write(tmp_path / "some.csv", [{"a": 1, "seconds": 0.5, "failure": None}, {"b": 2.0}])
+    write_table(tmp_path / "some.csv", [{"a": 1, "seconds": 0.5, "failure": None}, {"b": 2.0}])
     assert (tmp_path / "some.csv").read_text() == "a,b,seconds,failure\n1,,0.5,\n,2.0,,\n"
 
 
 def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
-    table.write(tmp_path / "some.csv", [{"a": 1}])
+    write_table(tmp_path / "some.csv", [{"a": 1}])
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(JournalError, match="No space left on device; make room"):
-        table.write(tmp_path / "some.csv", [{"a": 2}])
+        write_table(tmp_path / "some.csv", [{"a": 2}])
     assert [path.name for path in tmp_path.iterdir()] == ["some.csv"]
-    assert read(tmp_path / "some.csv")[0]["a"] == 1
+    assert read_table(tmp_path / "some.csv")[0]["a"] == 1
 
 
 def test_tables_that_are_not_there_or_cut_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such table"):
-        read(tmp_path / "some.csv")
+        read_table(tmp_path / "some.csv")
     (tmp_path / "some.csv").write_text("a,b\n1,2\n3\n")
     with pytest.raises(InputError, match="must have 2 values; line 3 has 1"):
-        read(tmp_path / "some.csv")
+        read_table(tmp_path / "some.csv")
 
 
 ROWS = [
@@ -76,7 +76,7 @@ def test_rows_are_chosen_and_grouped_in_order():
 
 
 def test_sums_leave_out_what_is_missing():
-    result = summary(ROWS, ["width", "eps"], "value")
+    result = summarise(ROWS, ["width", "eps"], "value")
     many, one, none = result[8, 0.1], result[16, 0.1], result[8, 0.2]
     assert (many.count, many.mean, many.low, many.median, many.high) == (2, 2.5, 1.75, 2.5, 3.25)
     assert many.deviation == pytest.approx(math.sqrt(4.5))
@@ -86,17 +86,17 @@ def test_sums_leave_out_what_is_missing():
 
 def test_texts_cannot_be_summed_up():
     with pytest.raises(InputError, match="failure must hold numbers"):
-        summary(ROWS, ["width"], "failure")
+        summarise(ROWS, ["width"], "failure")
 
 
 def test_a_trial_counts_once_however_many_rows_it_has():
     rows = [{"trial": 0, "k": 50, "value": 0.3}, {"trial": 0, "k": 100, "value": 0.1}, {"trial": 1, "value": 0.7}]
-    pooled = summary([*rows, {"trial": 1, "value": None}], [], "value")[()]
+    pooled = summarise([*rows, {"trial": 1, "value": None}], [], "value")[()]
     assert (pooled.count, pooled.mean) == (2, pytest.approx(0.45))
     assert pooled.deviation == pytest.approx(0.5 / math.sqrt(2.0))
-    repeated = summary([{"trial": 0, "value": 0.1}] * 10, [], "value")[()]
+    repeated = summarise([{"trial": 0, "value": 0.1}] * 10, [], "value")[()]
     assert (repeated.count, repeated.mean) == (1, 0.1)
 
 
 def test_equal_numbers_have_no_spread():
-    assert summary([{"value": 0.1}] * 6, [], "value")[()].deviation == 0.0
+    assert summarise([{"value": 0.1}] * 6, [], "value")[()].deviation == 0.0

@@ -2,13 +2,23 @@
 
 from typing import Any
 
-from netpurify.experiments import noise
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Line, Panel
-from netpurify.experiments.paired import JUDGED, LAYERS, RECOVERED, Trend, below, limit_trend, relative, trained, trend
-from netpurify.experiments.pictures import mnist
-from netpurify.experiments.table import Summary, select
-from netpurify.experiments.views import error_panel, graded, level, line, listed, show, values
+from netpurify.experiments.figures import altered_weights
+from netpurify.experiments.figures.altered_weights import ORIGINS
+from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.three_classes import mnist
+from netpurify.experiments.figures.trends import (
+    JUDGED,
+    LAYERS,
+    RECOVERED,
+    Trend,
+    below,
+    limit_trend,
+    relative,
+    trained,
+    trend,
+)
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow, TrialSummary, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 COUNTS = (9, 21, 36, 69, 99)
@@ -17,28 +27,28 @@ TRAINING = 99
 NAMES = {"training": "clean images of the training set", "other": "clean images outside the training set"}
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """One cell: what is varied is how the trained network is purified."""
     width = 100 if mode == "quick" else 300
     return [{"data": mnist(mode), "training": TRAINING, "m": 2, "k": 392, "p": width, "gamma": 1.0, "steps": 3000}]
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """All numbers of clean images, from both places."""
-    return noise.pictures(settings, seed, shares=SHARES, counts=COUNTS, places=noise.PLACES)
+    return altered_weights.on_images(settings, seed, shares=SHARES, counts=COUNTS, origins=ORIGINS)
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     """Mostly fits at rank 198 of 392 (MNIST) or 512 (CIFAR-10)."""
     return 0.35 * float(settings["p"] or 0)
 
 
-def panels(rows: list[Row]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[Panel]:
     """W and beta, by where the clean images come from."""
-    return [_panel(rows, place, layer) for place in noise.PLACES for layer in ("W", "beta")]
+    return [_panel(rows, place, layer) for place in ORIGINS for layer in ("W", "beta")]
 
 
-def _panel(rows: list[Row], place: str, layer: str) -> Panel:
+def _panel(rows: list[TableRow], place: str, layer: str) -> Panel:
     column = f"{layer}_error"
     fixed: dict[str, Any] = {"x": "eps", "y": column, "origin": place}
     lines: list[Line] = [line(rows, f"n = {n}", method="l1", clean=n, **fixed) for n in values(rows, "clean")]
@@ -48,23 +58,23 @@ def _panel(rows: list[Row], place: str, layer: str) -> Panel:
     return error_panel(f"{layer}: {NAMES[place]}", f"error of {layer}", lines, floor=1e-4)
 
 
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[TableRow]) -> list[Finding]:
     """The caption: few images, from anywhere, and the order in n; and what that order is below the limit."""
     rows = relative(rows)
     return [_few(rows), _breakdown(rows), _floor(rows)]
 
 
-def _few(rows: list[Row]) -> Finding:
+def _few(rows: list[TableRow]) -> Finding:
     """Both layers with few images from both places, against the initial weights."""
     at = select(rows, method="l1", eps=0.1)
     ratios = {
         (layer, place, n): level(at, f"{layer}_ratio", clean=n, origin=place)
         for layer in LAYERS
-        for place in noise.PLACES
+        for place in ORIGINS
         for n in FEW
     }
     better = [
-        n for n in FEW if all(below(ratios[layer, place, n], 1.0) for layer in LAYERS for place in noise.PLACES)
+        n for n in FEW if all(below(ratios[layer, place, n], 1.0) for layer in LAYERS for place in ORIGINS)
     ]  # fmt: skip
     starts = listed(
         (layer, show(level(rows, f"{layer}_error", method="initial weights", eps=0.1))) for layer in LAYERS
@@ -75,7 +85,7 @@ def _few(rows: list[Row]) -> Finding:
         + "; ".join(
             f"{layer}, {NAMES[place]}: " + listed((f"n = {n}", show(ratios[layer, place, n])) for n in FEW)
             for layer in LAYERS
-            for place in noise.PLACES
+            for place in ORIGINS
         )
         + f"; errors of the initial weights: {starts}; {trained(rows)}",
         graded(
@@ -90,7 +100,7 @@ def _few(rows: list[Row]) -> Finding:
     )
 
 
-def _breakdown(rows: list[Row]) -> Finding:
+def _breakdown(rows: list[TableRow]) -> Finding:
     """How far weights are recovered, and how far they are better than the initial ones; n falls from step to step."""
     half, better = (
         {
@@ -101,7 +111,7 @@ def _breakdown(rows: list[Row]) -> Finding:
                 method="l1",
             )
             for layer in LAYERS
-            for place in noise.PLACES
+            for place in ORIGINS
         }
         for most in (RECOVERED, 1.0)
     )
@@ -113,7 +123,7 @@ def _breakdown(rows: list[Row]) -> Finding:
         graded(
             [*_needed(half), *_needed(better)],
             holds=all(found.rises for found in half.values()),
-            limits=any(all(better[layer, place].rises for place in noise.PLACES) for layer in LAYERS),
+            limits=any(all(better[layer, place].rises for place in ORIGINS) for layer in LAYERS),
             trials=2,
         ),
         "It holds if the limit rises by the stricter rule for both layers and both places, with limits if it does by "
@@ -122,7 +132,7 @@ def _breakdown(rows: list[Row]) -> Finding:
     )
 
 
-def _floor(rows: list[Row]) -> Finding:
+def _floor(rows: list[TableRow]) -> Finding:
     """What the fit loses when nothing was altered; n falls from step to step."""
     at = select(rows, method="l1", eps=0.0)
     found = {
@@ -131,7 +141,7 @@ def _floor(rows: list[Row]) -> Finding:
             f"{layer}_ratio",
         )
         for layer in LAYERS
-        for place in noise.PLACES
+        for place in ORIGINS
     }
     exact = level(at, "W_exact", clean=TRAINING, origin="training")
     return Finding(
@@ -141,7 +151,7 @@ def _floor(rows: list[Row]) -> Finding:
         graded(
             [exact, *_needed(found)],
             holds=all(one.rises for one in found.values()),
-            limits=any(all(found[layer, place].rises for place in noise.PLACES) for layer in LAYERS),
+            limits=any(all(found[layer, place].rises for place in ORIGINS) for layer in LAYERS),
             trials=2,
         ),
         "Asked of both layers and both places, with limits if of one layer. Fewer clean images span less of what "
@@ -153,7 +163,7 @@ def _spoken(found: dict[tuple[str, str], Trend]) -> str:
     return "; ".join(f"{layer}, {NAMES[place]}: {one}" for (layer, place), one in found.items())
 
 
-def _needed(found: dict[tuple[str, str], Trend]) -> list[Summary]:
+def _needed(found: dict[tuple[str, str], Trend]) -> list[TrialSummary]:
     return [number for one in found.values() for number in one.needed]
 
 

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from netpurify.experiments import backdoors, noise
-from netpurify.experiments.experiment import Experiment, Mode, Row
-from netpurify.experiments.figure import Figure, Finding, Line, Panel
-from netpurify.experiments.pictures import mnist
-from netpurify.experiments.views import CHANCE, chance, graded, level, line, listed, rate_panel, show, values
+from netpurify.experiments.figures import backdoors
+from netpurify.experiments.figures.altered_weights import ORIGINS
+from netpurify.experiments.figures.panels import CHANCE, chance, line, rate_panel
+from netpurify.experiments.figures.three_classes import mnist
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow
 
 COUNTS = (9, 21, 36, 69, 99)
 TRIGGERS = {"first five pixels": range(5), "middle": range(14 * 28 + 12, 14 * 28 + 17)}
@@ -16,7 +17,7 @@ SQUARES = (9, 36)
 NAMES = {"training": "training images", "other": "images outside the training set"}
 
 
-def grid(mode: Mode) -> list[Row]:
+def grid(mode: Mode) -> list[TableRow]:
     """Shares of poisoned images, for both triggers."""
     ratios = (0.0, 0.1, 0.3) if mode == "quick" else (0.0, 0.1, 0.2, 0.3, 0.4)
     width, steps = (100, 500) if mode == "quick" else (500, 1000)
@@ -28,29 +29,29 @@ def grid(mode: Mode) -> list[Row]:
     ]  # fmt: skip
 
 
-def trial(settings: Row, seed: int) -> list[Row]:
+def trial(settings: TableRow, seed: int) -> list[TableRow]:
     """All numbers of clean images, from both places."""
     return backdoors.backdoor(settings, seed, counts=COUNTS, pixels=TRIGGERS[str(settings["trigger"])])
 
 
-def cost(settings: Row) -> float:
+def cost(settings: TableRow) -> float:
     """Training and fits both grow with p."""
     return 0.04 * float(settings["p"] or 0)
 
 
-def panels(rows: list[Row]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[Panel]:
     """The paper's two panels, and the trigger in the middle."""
     own = [row for row in rows if row["trigger"] == "first five pixels"]
     middle = [row for row in rows if row["trigger"] == "middle"]
     return [
-        *(attack_panel(own, place, "asr_all") for place in noise.PLACES),
+        *(attack_panel(own, place, "asr_all") for place in ORIGINS),
         _against_l2(middle, 36),
-        *(attack_panel(own, place, "accuracy") for place in noise.PLACES),
+        *(attack_panel(own, place, "accuracy") for place in ORIGINS),
         _against_l2(middle, 99),
     ]
 
 
-def attack_panel(rows: list[Row], place: str, y: str) -> Panel:
+def attack_panel(rows: list[TableRow], place: str, y: str) -> Panel:
     """Accuracy or attack success over the share of poisoned images, before and after."""
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
     lines: list[Line] = [line(rows, "before", method="before", **fixed)]
@@ -68,7 +69,7 @@ def attack_panel(rows: list[Row], place: str, y: str) -> Panel:
     return rate_panel(f"attack success: {NAMES[place]}", "attack success, all images", lines)
 
 
-def _against_l2(rows: list[Row], n: int) -> Panel:
+def _against_l2(rows: list[TableRow], n: int) -> Panel:
     fixed: dict[str, Any] = {"x": "ratio", "y": "asr_all", "clean": n}
     lines = [
         line(rows, "before", method="before", x="ratio", y="asr_all"),
@@ -80,7 +81,7 @@ def _against_l2(rows: list[Row], n: int) -> Panel:
     return rate_panel(f"trigger in the middle, n = {n}", "attack success, all images", lines)
 
 
-def spoken(rows: list[Row], y: str, *, ratio: float = 0.3) -> str:
+def spoken(rows: list[TableRow], y: str, *, ratio: float = 0.3) -> str:
     """A rate after purification, for every number and origin of clean images."""
     texts = [
         f"{NAMES[place]}: "
@@ -88,12 +89,12 @@ def spoken(rows: list[Row], y: str, *, ratio: float = 0.3) -> str:
             (f"n = {n}", show(level(rows, y, method="l1", clean=n, origin=place, ratio=ratio)))
             for n in values(rows, "clean")
         )
-        for place in noise.PLACES
+        for place in ORIGINS
     ]
     return "; ".join(texts)
 
 
-def reached(rows: list[Row], claim: str, why: str) -> Finding:
+def reached(rows: list[TableRow], claim: str, why: str) -> Finding:
     """Whether the attack works as well as the paper says, before purification."""
     start, other = (level(rows, y, method="before", ratio=0.3) for y in ("asr_all", "asr"))
     base = level(rows, "asr_all", method="before", ratio=0.0)
@@ -102,7 +103,7 @@ def reached(rows: list[Row], claim: str, why: str) -> Finding:
     return Finding(claim, measured, verdict, why)
 
 
-def accuracy_kept(rows: list[Row], claim: str, drop: float) -> Finding:
+def accuracy_kept(rows: list[TableRow], claim: str, drop: float) -> Finding:
     """Accuracy with all training images, and with a tenth of them, where the paper allows ``drop``."""
     before = level(rows, "accuracy", method="before", ratio=0.3)
     everything, few = (
@@ -117,19 +118,19 @@ def accuracy_kept(rows: list[Row], claim: str, drop: float) -> Finding:
     return Finding(claim, f"before {show(before)}; after, {spoken(rows, 'accuracy')}", verdict)
 
 
-def findings(rows: list[Row]) -> list[Finding]:
+def findings(rows: list[TableRow]) -> list[Finding]:
     """The paper's claims one by one, and where the trigger must be for them to hold."""
     own = [row for row in rows if row["trigger"] == "first five pixels"]
     middle = [row for row in rows if row["trigger"] == "middle"]
     start, base = (level(own, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
-    few = [level(own, "asr_all", method="l1", clean=COUNTS[0], origin=place, ratio=0.3) for place in noise.PLACES]
-    squares = [level(own, "asr_all", method="l2", clean=COUNTS[0], origin=place, ratio=0.3) for place in noise.PLACES]
+    few = [level(own, "asr_all", method="l1", clean=COUNTS[0], origin=place, ratio=0.3) for place in ORIGINS]
+    squares = [level(own, "asr_all", method="l2", clean=COUNTS[0], origin=place, ratio=0.3) for place in ORIGINS]
     worst = max(found.mean for found in few)
     moved, still = (level(middle, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
     fits = {
         (method, place, n): level(middle, "asr_all", method=method, clean=n, origin=place, ratio=0.3)
         for method in ("l1", "l2")
-        for place in noise.PLACES
+        for place in ORIGINS
         for n in (36, 99)
     }
     return [

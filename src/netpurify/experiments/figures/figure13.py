@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from netpurify.experiments import figure10, figure12
+from netpurify.experiments.figures import figure10, figure12
 
 EXPERIMENT = figure12.EXPERIMENT
 FIGURE = replace(

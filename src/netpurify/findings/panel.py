@@ -1,0 +1,48 @@
+"""A plot as plain data: panels of lines, drawn by ``netpurify.report``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a plot: the mean over trials, with the quartiles as its band.
+
+    Attributes:
+        label: Text in the legend; lines with the same label look the same in all panels.
+        x: Positions.
+        mean: Means over trials.
+        low: First quartiles.
+        high: Third quartiles.
+        baseline: Whether the line is a comparison (drawn thin and dashed) and not the method itself.
+    """
+
+    label: str
+    x: Sequence[float]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    baseline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes:
+        title: The setting that is fixed or varied in this panel.
+        x: Label of the horizontal axis.
+        y: Label of the vertical axis.
+        lines: The lines to draw.
+        log: Whether the vertical axis is logarithmic; values at or below ``floor`` are drawn at ``floor``.
+        floor: Smallest value that a logarithmic axis shows.
+        limits: Ends of the vertical axis, if they are fixed.
+    """
+
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    log: bool = False
+    floor: float = 1e-16
+    limits: tuple[float, float] | None = None
