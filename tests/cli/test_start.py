@@ -32,7 +32,7 @@ PURIFY = ["recover", "absent.pt", "--factory", "models:build", "--data", "absent
 LIGHT = [
     ([], 2), (["--help"], 0), (["--version"], 0), (["nonsense"], 2), (["--nonsense"], 2),
     *(([command, "--help"], 0) for command in
-      ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "demo", "reproduce", "theory",
+      ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "demo", "reproduce", "study", "theory",
        "data")),
     (["data", "fetch", "--help"], 0), (["data", "fetch", "imagenet"], 2),
     (["recover"], 2), (["recover", "a.pt", "--batch", "0"], 2), (PURIFY, 2), ([*PURIFY, "--initial-seed", "1"], 2),
@@ -44,6 +44,7 @@ LIGHT = [
     (["contaminate", "absent.pt", "-o", "out.safetensors", "--law", "gauss"], 2),
     (["contaminate", "absent.pt", "-o", "out.safetensors", "--share", "2"], 2),
     (["reproduce", "99"], 2), (["reproduce", "--quick", "--full"], 2), (["reproduce", "--engine", "nope"], 2),
+    (["study", "astrology"], 2), (["study", "recovery", "--quick", "--full"], 2),
     (["theory", "--regime", "both"], 2), (["theory", "--inputs", "absent.npy"], 2),
 ]  # fmt: skip
 

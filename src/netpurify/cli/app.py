@@ -19,6 +19,7 @@ from netpurify.cli import (
     project,
     recover,
     reproduce,
+    study,
     theory,
     verify,
 )
@@ -45,6 +46,7 @@ app.command("contaminate")(contaminate.contaminate)
 app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
+app.command("study")(study.study)
 app.command("theory")(theory.theory)
 app.add_typer(data.app, name="data")
 

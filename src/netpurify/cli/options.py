@@ -22,6 +22,7 @@ def _registered(file: str, table: str) -> tuple[str, ...]:
 LAWS = _registered("contaminate/weights/laws.py", "LAWS")
 REGIMES = ("joint", "sequential", "sequential-fixed")
 FIGURES = tuple(range(2, 14))
+STUDIES = ("defence", "recovery", "healthy", "transformers", "evidence", "limits")
 DATA_SETS = ("mnist", "cifar10")
 _MANY = 10**9
 """More than any count of inputs, channels, workers or trials that means something."""

@@ -13,86 +13,67 @@ import typer
 
 import netpurify
 from netpurify.cli import options
+from netpurify.cli.experiment_runs import (
+    RunOptions,
+    make_folders,
+    need_data,
+    say_cost,
+    show_plans,
+)
+from netpurify.cli.grouped_options import grouped
 from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
-from netpurify.cli.screen import Bar, complain, note, show_line, show_table
-from netpurify.engine import check_engine
-from netpurify.errors import DataError, InputError
+from netpurify.cli.screen import complain, show_line, show_table
+from netpurify.errors import InputError
 from netpurify.report import duration, plural
 
 if TYPE_CHECKING:
-    from netpurify import experiments, report
-    from netpurify.findings import Experiment, Mode, TableRow
+    from netpurify import report
+    from netpurify.findings import Experiment, Mode
 
 
+@grouped
 def reproduce(
+    run: RunOptions,
     figures: Annotated[
         list[int] | None, typer.Argument(help="Numbers of figures, 2 to 13; all if none is given.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Small grids, one or two trials: minutes.")] = False,  # noqa: FBT002
-    full: Annotated[bool, typer.Option("--full", help="The paper's own numbers of trials: hours.")] = False,  # noqa: FBT002
     trials: Annotated[
         int | None, typer.Option(min=1, max=10**6, help="Trials of each cell, instead of the mode's number.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=10**6, help="Trials at the same time; all cores if not given.")
-    ] = None,
-    engine: Annotated[
-        str, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port.")
-    ] = "processes",
-    folder: Annotated[Path, typer.Option(help="Where tables are kept; a second run goes on from there.")] = Path(
-        "results"
-    ),
     page: Annotated[Path | None, typer.Option("--report", help="Write the page with plots and claims here.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write it as Markdown here, with plots beside it.")] = None,
-    tables: Annotated[Path | None, typer.Option(help="Run nothing; read finished tables from this folder.")] = None,
-    dry: Annotated[bool, typer.Option("--plan", help="Only say what it would cost.")] = False,  # noqa: FBT002
 ) -> None:
     """Measure the figures of the paper; what is done is never done again, whatever interrupts it.
 
     Example: [bold]netpurify reproduce 8 --quick --report figure8.html[/bold] (no download needed)
     """
-    mode = _mode(quick=quick, full=full)
+    mode = run.mode
     numbers = _numbers(figures)
-    check_engine(engine, jobs)
+    run.check()
 
-    from netpurify.experiments.figures import FIGURES
+    from netpurify.experiments import figures as paper
 
-    chosen = {FIGURES[number].experiment.name: FIGURES[number].experiment for number in numbers}
+    chosen = {paper.FIGURES[number].experiment.name: paper.FIGURES[number].experiment for number in numbers}
     start = time.monotonic()
-    if tables:
-        paths = {name: _table(tables, name) for name in chosen}
-    else:
-        how = {"folder": folder / mode, "mode": mode, "trials": trials, "engine": engine, "jobs": jobs}
-        plans = {name: netpurify.experiments.plan(experiment, **how) for name, experiment in chosen.items()}
-        _say_cost(plans)
-        if dry:
-            _show_plans(plans)
+    tables = run.tables
+    if tables is None:
+        plans = run.plans([*chosen.values()], trials)
+        say_cost(plans)
+        if run.dry:
+            show_plans(plans)
             return
-        _need_data(chosen.values(), mode)
-        _make_folders(path for path in (page, markdown) if path is not None)
+        need_data(_data_sets(chosen.values(), mode), "choose figures that do not need")
+        make_folders([page, markdown])
         check_outputs([page, markdown], inputs=[])
         check_drawing(page or markdown)
-        paths = {}
-        try:
-            for name, experiment in chosen.items():
-                with Bar(name) as bar:
-                    paths[name] = netpurify.experiments.run(experiment, progress=bar.follow, **how)
-        except KeyboardInterrupt:
-            complain("interrupted; trials that were finished are kept, and the same command goes on from there")
-            raise typer.Exit(130) from None
-        show_line(f"tables: {folder / mode}")
-    rows = {name: netpurify.findings.read_table(path) for name, path in paths.items()}
+        tables = run.run([*chosen.values()], trials)
+    rows = {name: netpurify.findings.read_table(_table(tables, name)) for name in chosen}
     results = [
-        netpurify.report.FigureResult(FIGURES[number], rows[FIGURES[number].experiment.name], mode=mode)
+        netpurify.report.FigureResult(paper.FIGURES[number], rows[paper.FIGURES[number].experiment.name], mode=mode)
         for number in numbers
     ]
     _show_findings(results)
-    for result in results:
-        for failure in result.failures:
-            complain(
-                f"figure {result.figure.number}: {plural(failure.count, 'trial')} failed: {failure.reason} "
-                f"({failure.trials})"
-            )
+    _show_failures(results)
     about = _about(mode, trials, time.monotonic() - start, results)
     with all_or_none():
         if page:
@@ -103,35 +84,11 @@ def reproduce(
     raise typer.Exit(1 if any(result.failures for result in results) else 0)
 
 
-def _say_cost(plans: dict[str, experiments.RunPlan]) -> None:
-    left = sum(plan.wall_seconds for plan in plans.values())
-    missing = sum(plan.total - plan.done for plan in plans.values())
-    workers = max(plan.workers for plan in plans.values())
-    note(
-        f"{plural(len(plans), 'experiment')}, {plural(missing, 'trial')} to run, about {duration(left)} on "
-        f"{plural(workers, 'worker')}"
-    )
-
-
 def _table(folder: Path, name: str) -> Path:
     found = [path for path in (folder / f"{name}.csv", folder / f"{name}.csv.gz") if path.is_file()]
     if not found:
         raise InputError(f"--tables must hold {name}.csv or {name}.csv.gz; {folder} has neither; choose other figures")
     return found[0]
-
-
-def _make_folders(paths: Iterable[Path]) -> None:
-    for path in paths:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise InputError(f"{path} cannot be written ({problem.strerror}); name a file elsewhere") from problem
-
-
-def _mode(*, quick: bool, full: bool) -> Mode:
-    if quick and full:
-        raise InputError("--quick and --full exclude each other; give one of them, or none for a few trials of all")
-    return "quick" if quick else "full" if full else "default"
 
 
 def _numbers(figures: list[int] | None) -> list[int]:
@@ -141,17 +98,10 @@ def _numbers(figures: list[int] | None) -> list[int]:
     return sorted(set(figures or options.FIGURES))
 
 
-def _need_data(chosen: Iterable[Experiment], mode: Mode) -> None:
-    """Fails before anything is run, not in every trial."""
-    from netpurify.experiments import trials_of
-
-    cells = [trial.settings for experiment in chosen for trial in trials_of(experiment, mode=mode, trials=1)]
-    for name in sorted({str(cell["data"]) for cell in cells if "data" in cell}):
-        try:
-            netpurify.data.load(name, split="train")
-            netpurify.data.load(name, split="test")
-        except DataError as problem:
-            raise DataError(f"{problem}; or choose figures that do not need {name}") from problem
+def _data_sets(chosen: Iterable[Experiment], mode: Mode) -> set[str]:
+    """The data sets that some experiments need."""
+    cells = [trial.settings for one in chosen for trial in netpurify.experiments.trials_of(one, mode=mode, trials=1)]
+    return {str(cell["data"]) for cell in cells if "data" in cell}
 
 
 def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.FigureResult]) -> dict[str, str]:
@@ -159,19 +109,16 @@ def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.
     flag = "" if mode == "default" else f" --{mode}"
     figures = "".join(f" {result.figure.number}" for result in results) if len(results) < len(options.FIGURES) else ""
     tables = {result.figure.experiment.name: result for result in results}
-    spent = sum(float(row["seconds"] or 0.0) for result in tables.values() for row in _first_rows(result))
+    spent = sum(
+        netpurify.experiments.core_seconds(result.figure.experiment, result.rows, mode=mode)
+        for result in tables.values()
+    )
     return {
         "Command": f"netpurify reproduce{figures}{flag}{chosen}",
         "Version": netpurify.__version__,
         "Machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         "Time": f"{duration(spent)} of one core in all trials; this call took {duration(seconds)}",
     }
-
-
-def _first_rows(result: report.FigureResult) -> list[TableRow]:
-    """One row of each trial."""
-    names = list(result.figure.experiment.grid(result.mode)[0])
-    return [rows[0] for rows in netpurify.findings.group(result.rows, [*names, "trial"]).values()]
 
 
 def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[str, str]) -> None:
@@ -186,14 +133,6 @@ def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[
     show_line(f"markdown: {path}")
 
 
-def _show_plans(plans: dict[str, experiments.RunPlan]) -> None:
-    rows = [
-        (name, str(plan.total), str(plan.done), duration(plan.seconds), duration(plan.wall_seconds))
-        for name, plan in plans.items()
-    ]
-    show_table("", ("experiment", "trials", "done", "core time left", "time left"), rows, numbers=(1, 2, 3, 4))
-
-
 def _show_findings(results: list[report.FigureResult]) -> None:
     rows = [
         (str(result.figure.number), finding.claim, finding.measured, str(finding.verdict))
@@ -201,3 +140,10 @@ def _show_findings(results: list[report.FigureResult]) -> None:
         for finding in result.findings
     ]
     show_table("", ("figure", "the paper's claim", "measured", "verdict"), rows)
+
+
+def _show_failures(results: list[report.FigureResult]) -> None:
+    for result in results:
+        for failure in result.failures:
+            trials = plural(failure.count, "trial")
+            complain(f"figure {result.figure.number}: {trials} failed: {failure.reason} ({failure.trials})")

@@ -4,11 +4,12 @@
     path = experiments.run(EXPERIMENT, folder="results", mode="full")      kill it and call it again: it continues
     rows = findings.read_table(path)
 
-``experiments.figures`` holds the figures of the paper, one file for each. What an experiment is, and all that is read
+``experiments.figures`` holds the figures of the paper, one file for each, and ``experiments.studies`` the measurements
+of this library itself. What an experiment is, and all that is read
 from its table, is plain data in ``netpurify.findings``.
 """
 
-from netpurify.experiments.runner import RunPlan, RunProgress, plan, run
+from netpurify.experiments.runner import RunPlan, RunProgress, core_seconds, plan, run
 from netpurify.experiments.trials import PlannedTrial, trials_of
 
-__all__ = ["PlannedTrial", "RunPlan", "RunProgress", "plan", "run", "trials_of"]
+__all__ = ["PlannedTrial", "RunPlan", "RunProgress", "core_seconds", "plan", "run", "trials_of"]

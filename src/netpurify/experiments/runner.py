@@ -14,7 +14,7 @@ from netpurify import engine as engines
 from netpurify.experiments import journal
 from netpurify.experiments.journal import TrialRecord, latest
 from netpurify.experiments.trials import PlannedTrial, plain, trials_of
-from netpurify.findings import Experiment, Mode, TableRow, write_table
+from netpurify.findings import Experiment, Mode, TableRow, group, write_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,13 @@ def run(
                 meter.add(queue[position], failed=record.failure is not None)
         write_table(table_path, _assemble(experiment, wanted, records))
     return table_path
+
+
+def core_seconds(experiment: Experiment, rows: list[TableRow], *, mode: Mode) -> float:
+    """Seconds of one core that the trials of a table took together; all rows of a trial give the same number."""
+    settings = dict.fromkeys(name for cell in experiment.grid(mode) for name in cell)
+    trials = group(rows, [*settings, "trial"]).values()
+    return sum(float(trial[0]["seconds"] or 0.0) for trial in trials)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,61 @@
+"""``netpurify study``: measurements of this library itself, as tables and pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from netpurify.cli import options
+from netpurify.cli.experiment_runs import RunOptions, make_folders, need_data, say_cost, show_plans
+from netpurify.cli.grouped_options import grouped
+from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
+from netpurify.cli.screen import complain, show_line
+from netpurify.errors import InputError
+from netpurify.report import plural
+
+
+@grouped
+def study(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"Which study: {', '.join(options.STUDIES)}.")],
+    run: RunOptions,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write its page here, with drawings and tables beside it.")
+    ] = None,
+) -> None:
+    """Measure this library itself: defences compared, what is recovered, what is left alone, where the limits are.
+
+    Example: [bold]netpurify study recovery --quick --markdown recovery.md[/bold] (no download needed)
+    """
+    if name not in options.STUDIES:
+        raise InputError(f"the study must be one of {', '.join(options.STUDIES)}; got {name!r}")
+    run.check()
+
+    from netpurify.experiments.studies import STUDIES, failed_trials, require_libraries, write_page
+
+    chosen = STUDIES[name]
+    experiments = chosen.experiments(run.folder)
+    tables = run.tables
+    if tables is None:
+        plans = run.plans(experiments)
+        say_cost(plans)
+        if run.dry:
+            show_plans(plans)
+            return
+        require_libraries(chosen)
+        need_data(chosen.data_sets(run.mode), "give --quick, which does not need")
+        make_folders([markdown])
+        check_outputs([markdown], inputs=[])
+        check_drawing(markdown)
+        tables = run.run(experiments)
+    failures = [row for experiment in experiments for row in failed_trials(experiment, tables)]
+    for row in failures:
+        complain(f"{row['experiment']}: a trial failed: {row['failure']}")
+    if markdown:
+        with all_or_none():
+            write_page(chosen, markdown, tables=tables, mode=run.mode)
+            show_line(f"page: {markdown}")
+    if failures:
+        complain(f"{plural(len(failures), 'trial')} failed; the same command tries them again")
+    raise typer.Exit(1 if failures else 0)

@@ -1,0 +1,48 @@
+"""``netpurify study``: one command from the grid to the page, with refusals before anything is run."""
+
+import pytest
+
+
+@pytest.mark.slow
+def test_limits_by_one_command_twice(run, tmp_path):
+    page = tmp_path / "docs" / "limits.md"
+    options = ["study", "limits", "--quick", "--engine", "inline", "--folder", str(tmp_path / "results")]
+    done = run(*options, "--markdown", str(page))
+    assert done.code == 0, done.err
+    text = page.read_text()
+    assert "Made by `netpurify study limits --quick --markdown docs/limits-results.md`" in text
+    assert "| 100x25 | 0.400 | 0.298 | 0.185 | 4 | 13 |" in text  # as docs/lad.md quotes it
+    tables = page.parent / "results"
+    assert sorted(path.name for path in tables.iterdir()) == ["limits-worst-case.csv.gz", "limits.csv.gz"]
+    again = run(*options)
+    assert "2 experiments, 0 trials to run" in again.err
+    other = tmp_path / "other.md"
+    assert run("study", "limits", "--quick", "--tables", str(tables), "--markdown", str(other)).code == 0
+    assert other.read_text() == text
+
+
+def test_plan_says_the_cost_and_runs_nothing(run, tmp_path):
+    done = run("study", "defence", "--full", "--plan", "--folder", str(tmp_path))
+    assert done.code == 0, done.err
+    assert all(name in done.out for name in ("defence-networks", "defences", "defences-published"))
+    assert "1035" in done.out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["astrology"], "one of defence, recovery, healthy, transformers, evidence, limits; got 'astrology'"),
+        (["recovery", "--quick", "--full"], "exclude each other"),
+        (["recovery", "--engine", "abacus"], "engine must be"),
+        (["recovery", "--tables", "absent", "--markdown", "page.md"], "absent must hold recovery.csv"),
+        (["defence", "--full"], "give --quick, which does not need"),
+        (["recovery", "--quick", "--markdown", "/dev/null/page.md"], "cannot be written"),
+    ],
+)
+def test_bad_input_ends_with_code_2(run, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("NETPURIFY_DATA", str(tmp_path / "data"))
+    done = run("study", *arguments, "--folder", str(tmp_path / "results"))
+    assert done.code == 2, done.out
+    assert message in done.message
+    assert not (tmp_path / "results").exists()
