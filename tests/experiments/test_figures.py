@@ -42,10 +42,10 @@ def colour_pictures(monkeypatch):
         labels = torch.arange(600) % 3
         return data.Images(pixels, labels, torch.arange(600), "cifar10", split)
 
-    three_classes._three.cache_clear()
+    three_classes.load_classes.cache_clear()
     monkeypatch.setattr(data, "load", load)
     yield
-    three_classes._three.cache_clear()
+    three_classes.load_classes.cache_clear()
 
 
 def table(figure, cells=None):
@@ -152,7 +152,9 @@ def test_trials_are_pure():
 
 
 def test_noise_is_not_made_of_the_numbers_that_made_the_inputs():
-    draws = [torch.rand(100, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3 + altered_weights._NOISE)]
+    draws = [
+        torch.rand(100, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3 + altered_weights.NOISE_SEED)
+    ]
     assert abs(float(torch.corrcoef(torch.stack(draws))[0, 1])) < 0.4
 
 
@@ -178,7 +180,7 @@ def test_a_rule_without_its_numbers_gives_no_verdict():
 
 
 def test_numbers_are_shown_with_their_spread():
-    assert show(TrialSummary(10, 0.945, 0.012, 0.9, 0.95, 1.0)) == ".945 ± .012 (10)"
+    assert show(TrialSummary(10, 0.945, 0.012, 0.9, 0.95, 1.0)) == "0.945 ± 0.012 (10)"
     assert show(TrialSummary(1, 2.5e-16, float("nan"), 0, 0, 0)) == "2.5e-16 (1)"
     assert show(TrialSummary(0, *[float("nan")] * 5)) == "-"
 
@@ -232,9 +234,9 @@ def test_figure_8_draws_least_squares_and_images_from_outside():
 
 def test_the_yardstick_of_figure_8_is_the_network_without_poisoned_images():
     findings = FIGURES[8].findings(recorded("mnist-backdoor"))
-    assert "without poisoned images, .3" in findings[1].why
+    assert "without poisoned images, 0.3" in findings[1].why
     assert "guessing gives 0.333" in findings[1].why
-    assert "without poisoned images .3" in findings[3].measured
+    assert "without poisoned images 0.3" in findings[3].measured
 
 
 def test_an_attack_that_never_worked_proves_nothing():

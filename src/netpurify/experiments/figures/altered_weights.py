@@ -16,8 +16,8 @@ Cell = dict[str, Any]
 """Settings and rows of a trial; the types of single columns are those of the grid."""
 ORIGINS = ("training", "other")
 """Where clean images come from: the training set, or images that training never saw."""
-_NOISE = 1_000_000
-"""Added to a trial's seed: noise must not be made of the numbers that inputs and initial weights were made of."""
+NOISE_SEED = 1_000_000
+"""Added to the seed of a trial, so that the noise does not use the random numbers of inputs and initial weights."""
 
 
 def on_gaussian_inputs(settings: Cell, seed: int, *, shares: Sequence[float]) -> list[Cell]:
@@ -40,8 +40,8 @@ def on_gaussian_inputs(settings: Cell, seed: int, *, shares: Sequence[float]) ->
         dirty = altered(sequential.trained, eps, seed)
         half = with_hidden(dirty, first.model)
         second = purify(half, sequential.initial, inputs, layers=["output"], certify=False)
-        found = Purified(second.model, (*first.layers[:-1], *second.layers))
-        rows += _rows({"eps": eps, "regime": "sequential"}, sequential, dirty, inputs, found)
+        purified = Purified(second.model, (*first.layers[:-1], *second.layers))
+        rows += _rows({"eps": eps, "regime": "sequential"}, sequential, dirty, inputs, purified)
     return rows
 
 
@@ -61,15 +61,15 @@ def on_images(
             clean = source.inputs(data.take(inside if origin == "training" else outside, range(n)))
             for eps in shares:
                 dirty = altered(training.trained, eps, seed)
-                found = purify(dirty, training.initial, clean, certify=False)
+                purified = purify(dirty, training.initial, clean, certify=False)
                 where = {"clean": n, "origin": origin, "eps": eps, "converged": training.converged}
-                rows += _rows(where, training, dirty, clean, found)
+                rows += _rows(where, training, dirty, clean, purified)
     return rows
 
 
 def altered(network: PatchCNN, eps: float, seed: int) -> PatchCNN:
-    """The network with N(1, 1) added to each weight with probability eps; a larger eps alters these and more."""
-    generator = torch.Generator().manual_seed(_NOISE + seed)
+    """The network with N(1, 1) added to each weight with probability eps; a larger eps alters the same and more."""
+    generator = torch.Generator().manual_seed(NOISE_SEED + seed)
     result = contaminate(network.state_dict(), Normal(1.0, 1.0), share=eps, generator=generator)
     network = copy.deepcopy(network)
     network.load_state_dict(result.state)
@@ -83,13 +83,13 @@ def with_hidden(network: PatchCNN, other: PatchCNN) -> PatchCNN:
     return network
 
 
-def _rows(where: Cell, training: Training, dirty: PatchCNN, inputs: Tensor, found: Purified) -> Iterator[Cell]:
-    """The fit and its baselines against the truth; with other features only the output layer differs."""
-    half = with_hidden(dirty, found.model)
+def _rows(where: Cell, training: Training, dirty: PatchCNN, inputs: Tensor, purified: Purified) -> Iterator[Cell]:
+    """The purified network and its baselines against the truth; other features change the output layer alone."""
+    half = with_hidden(dirty, purified.model)
     other = purify(half, training.initial, inputs, features="initial", layers=["output"], certify=False)
-    certified = torch.cat([torch.from_numpy(fit.solution.certified) for fit in found.layers if fit.solution])
+    certified = torch.cat([torch.from_numpy(fit.solution.certified) for fit in purified.layers if fit.solution])
     networks = {
-        "l1": found.model,
+        "l1": purified.model,
         "l1, initial features": other.model,
         "l2": purify(dirty, training.initial, inputs, fit="l2").model,
         "initial weights": training.initial,
@@ -104,7 +104,7 @@ def _rows(where: Cell, training: Training, dirty: PatchCNN, inputs: Tensor, foun
             "W_exact": hidden.exact,
             "beta_error": output.rms,
             "beta_exact": output.exact,
-            "rank_W": found.layers[0].design.rank,
-            "rank_beta": found.layers[1].design.rank,
+            "rank_W": purified.layers[0].design.rank,
+            "rank_beta": purified.layers[1].design.rank,
             "certified": float(certified.double().mean()) if method == "l1" else None,
         }

@@ -43,11 +43,11 @@ def backdoor(settings: Cell, seed: int, *, counts: Sequence[int], pixels: Sequen
         for origin in ORIGINS:
             clean = _clean(source, inside if origin == "training" else outside, n)
             for method in ("l1", "l2"):
-                found = purify(training.trained, training.initial, clean, fit=method, certify=False)
-                proven = [torch.from_numpy(fit.solution.certified) for fit in found.layers if fit.solution]
-                share = float(torch.cat(proven).double().mean()) if proven else None
-                where = {"method": method, "clean": n, "origin": origin, "rank": found.layers[0].design.rank}
-                rows.append(judge(found.model, {**where, "certified": share}))
+                purified = purify(training.trained, training.initial, clean, fit=method, certify=False)
+                certified = [torch.from_numpy(fit.solution.certified) for fit in purified.layers if fit.solution]
+                share = float(torch.cat(certified).double().mean()) if certified else None
+                where = {"method": method, "clean": n, "origin": origin, "rank": purified.layers[0].design.rank}
+                rows.append(judge(purified.model, {**where, "certified": share}))
     return rows
 
 

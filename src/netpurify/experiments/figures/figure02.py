@@ -98,7 +98,7 @@ def _theorem(rows: list[TableRow]) -> Finding:
     good = {k: exact[k].mean >= EXACT and errors[k].falls and ratios[k].falls for k in sizes}
     return Finding(
         "W is recovered exactly, beta with an error that falls with p (Theorem 2).",
-        f"eps = .1; share of exact filters: {listed((f'k = {k}', show(exact[k])) for k in sizes)}; error of beta from "
+        f"eps = 0.1; share of exact filters: {listed((f'k = {k}', show(exact[k])) for k in sizes)}; error of beta from "
         f"p = {widths[0]} to {widths[-1]}: {listed((f'k = {k}', errors[k].ends) for k in sizes)}; as a share of that "
         f"of the initial weights in the same trial: {listed((f'k = {k}', ratios[k].ends) for k in sizes)}",
         graded(
@@ -125,7 +125,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=2,
     title="Larger p and k recover more (joint training, Theorem 2)",
-    setting="n = m = 5, x ~ N(0, I), y ~ U(-1, 1), noise N(1, 1), gamma = .1, trained until the largest squared "
+    setting="n = m = 5, x ~ N(0, I), y ~ U(-1, 1), noise N(1, 1), gamma = 0.1, trained until the largest squared "
     "residual is below 1e-8.",
     experiment=EXPERIMENT,
     panels=panels,

@@ -50,7 +50,7 @@ def _theorem(rows: list[TableRow]) -> Finding:
     share, error = (level(rows, column, **fixed) for column in ("beta_exact", "beta_error"))
     return Finding(
         "W~ = W and beta~ = beta with high probability (Theorem 3).",
-        f"eps = .1; share of exact filters: {listed((f'k = {k}', show(filters[k])) for k in sizes)}; share of trials "
+        f"eps = 0.1; share of exact filters: {listed((f'k = {k}', show(filters[k])) for k in sizes)}; share of trials "
         "with an exact beta, at the worst p: "
         + listed((f"k = {k}, p = {p}", show(found)) for k, (p, found) in worst.items()),
         graded([*filters.values(), *outputs.values()], holds=all(good.values()), limits=any(good.values())),

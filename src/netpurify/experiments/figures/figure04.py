@@ -88,7 +88,7 @@ def _control(rows: list[TableRow]) -> str:
     exact = level(rows, "W_exact", method="l1", m=impossible[0], eps=0.1)
     return (
         f" At m = {impossible[0]} the patches span every direction and nothing can be told apart: {show(exact)} of the "
-        "filters are exact at eps = .1; it is drawn, and not judged."
+        "filters are exact at eps = 0.1; it is drawn, and not judged."
     )
 
 

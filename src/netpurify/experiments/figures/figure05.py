@@ -85,7 +85,7 @@ def _floor(rows: list[TableRow]) -> Finding:
     good = [errors[m].falls and ratios[m].falls and ratios[m].levels[-1].mean <= RECOVERED for m in cuts]
     return Finding(
         "The error of beta falls with p (Theorem 2).",
-        f"eps = .1; error of beta from p = {widths[0]} to {widths[-1]}: "
+        f"eps = 0.1; error of beta from p = {widths[0]} to {widths[-1]}: "
         f"{listed((f'm = {m}', errors[m].ends) for m in cuts)}; as a share of that of the initial weights in the same "
         f"trial: {listed((f'm = {m}', ratios[m].ends) for m in cuts)}",
         graded(
@@ -113,7 +113,7 @@ def _images(few: list[TableRow], many: list[TableRow]) -> Finding:
     ]
     return Finding(
         f"The setting is n = {CONTROL} (text; the caption says {IMAGES}).",
-        f"share of W's filters exact at eps = .05, p = {at['p']}, and the rank of the patches: " + "; ".join(spoken),
+        f"share of W's filters exact at eps = 0.05, p = {at['p']}, and the rank of the patches: " + "; ".join(spoken),
         graded([*exact.values(), *ranks.values()], holds=met[CONTROL] == cuts, limits=bool(met[CONTROL])),
         f"Judged is whether 95 % of the filters come back with n = {CONTROL}: {_at(met[CONTROL])}. The plots are of "
         f"n = {IMAGES}: {_at(met[IMAGES])}. What the patches span of the fan-in cannot be told from an alteration, so "
@@ -140,7 +140,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=5,
     title="Larger p recovers more on MNIST",
-    setting="Digits 0, 1, 2 with y = digit - 1, raw pixels, n = 21, gamma 1 / 1 / .8 for m = 2 / 4 / 7, at most 3,000 "
+    setting="Digits 0, 1, 2 with y = digit - 1, raw pixels, n = 21, gamma 1 / 1 / 0.8 for m = 2 / 4 / 7, at most 3,000 "
     "steps.",
     experiment=EXPERIMENT,
     panels=panels,

@@ -45,17 +45,17 @@ def cost(settings: TableRow) -> float:
 
 def panels(rows: list[TableRow]) -> list[Panel]:
     """W and beta, by where the clean images come from."""
-    return [_panel(rows, place, layer) for place in ORIGINS for layer in ("W", "beta")]
+    return [_panel(rows, origin, layer) for origin in ORIGINS for layer in ("W", "beta")]
 
 
-def _panel(rows: list[TableRow], place: str, layer: str) -> Panel:
+def _panel(rows: list[TableRow], origin: str, layer: str) -> Panel:
     column = f"{layer}_error"
-    fixed: dict[str, Any] = {"x": "eps", "y": column, "origin": place}
+    fixed: dict[str, Any] = {"x": "eps", "y": column, "origin": origin}
     lines: list[Line] = [line(rows, f"n = {n}", method="l1", clean=n, **fixed) for n in values(rows, "clean")]
     lines.append(line(rows, "initial weights", baseline=True, method="initial weights", clean=COUNTS[0], **fixed))
     lines.append(line(rows, "l2, n = 36", baseline=True, method="l2", clean=36, **fixed))
     # What is exact lies far below all else, and would press it together.
-    return error_panel(f"{layer}: {NAMES[place]}", f"error of {layer}", lines, floor=1e-4)
+    return error_panel(f"{layer}: {NAMES[origin]}", f"error of {layer}", lines, floor=1e-4)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:
@@ -68,24 +68,24 @@ def _few(rows: list[TableRow]) -> Finding:
     """Both layers with few images from both places, against the initial weights."""
     at = select(rows, method="l1", eps=0.1)
     ratios = {
-        (layer, place, n): level(at, f"{layer}_ratio", clean=n, origin=place)
+        (layer, origin, n): level(at, f"{layer}_ratio", clean=n, origin=origin)
         for layer in LAYERS
-        for place in ORIGINS
+        for origin in ORIGINS
         for n in FEW
     }
     better = [
-        n for n in FEW if all(below(ratios[layer, place, n], 1.0) for layer in LAYERS for place in ORIGINS)
+        n for n in FEW if all(below(ratios[layer, origin, n], 1.0) for layer in LAYERS for origin in ORIGINS)
     ]  # fmt: skip
     starts = listed(
         (layer, show(level(rows, f"{layer}_error", method="initial weights", eps=0.1))) for layer in LAYERS
     )  # fmt: skip
     return Finding(
         "Good performance even with a limited number of clean images, not necessarily from the training set.",
-        "eps = .1, errors as shares of those of the initial weights in the same trial: "
+        "eps = 0.1, errors as shares of those of the initial weights in the same trial: "
         + "; ".join(
-            f"{layer}, {NAMES[place]}: " + listed((f"n = {n}", show(ratios[layer, place, n])) for n in FEW)
+            f"{layer}, {NAMES[origin]}: " + listed((f"n = {n}", show(ratios[layer, origin, n])) for n in FEW)
             for layer in LAYERS
-            for place in ORIGINS
+            for origin in ORIGINS
         )
         + f"; errors of the initial weights: {starts}; {trained(rows)}",
         graded(
@@ -104,14 +104,14 @@ def _breakdown(rows: list[TableRow]) -> Finding:
     """How far weights are recovered, and how far they are better than the initial ones; n falls from step to step."""
     half, better = (
         {
-            (layer, place): limit_trend(
-                ((f"n = {n}", select(rows, clean=n, origin=place)) for n in reversed(COUNTS)),
+            (layer, origin): limit_trend(
+                ((f"n = {n}", select(rows, clean=n, origin=origin)) for n in reversed(COUNTS)),
                 f"{layer}_ratio",
                 most=most,
                 method="l1",
             )
             for layer in LAYERS
-            for place in ORIGINS
+            for origin in ORIGINS
         }
         for most in (RECOVERED, 1.0)
     )
@@ -119,11 +119,11 @@ def _breakdown(rows: list[TableRow]) -> Finding:
         "When n decreases, the limit of eps for successful recovery of W and beta increases.",
         "largest eps up to which the error is at most that of the initial weights in the same trial: "
         f"{_spoken(better)}; at most half of it, from n = {COUNTS[-1]} to {COUNTS[0]}: "
-        + listed((f"{layer}, {NAMES[place]}", found.ends) for (layer, place), found in half.items()),
+        + listed((f"{layer}, {NAMES[origin]}", found.ends) for (layer, origin), found in half.items()),
         graded(
             [*_needed(half), *_needed(better)],
             holds=all(found.rises for found in half.values()),
-            limits=any(all(better[layer, place].rises for place in ORIGINS) for layer in LAYERS),
+            limits=any(all(better[layer, origin].rises for origin in ORIGINS) for layer in LAYERS),
             trials=2,
         ),
         "It holds if the limit rises by the stricter rule for both layers and both places, with limits if it does by "
@@ -136,12 +136,12 @@ def _floor(rows: list[TableRow]) -> Finding:
     """What the fit loses when nothing was altered; n falls from step to step."""
     at = select(rows, method="l1", eps=0.0)
     found = {
-        (layer, place): trend(
-            ((f"n = {n}", select(at, clean=n, origin=place)) for n in reversed(COUNTS)),
+        (layer, origin): trend(
+            ((f"n = {n}", select(at, clean=n, origin=origin)) for n in reversed(COUNTS)),
             f"{layer}_ratio",
         )
         for layer in LAYERS
-        for place in ORIGINS
+        for origin in ORIGINS
     }
     exact = level(at, "W_exact", clean=TRAINING, origin="training")
     return Finding(
@@ -151,7 +151,7 @@ def _floor(rows: list[TableRow]) -> Finding:
         graded(
             [exact, *_needed(found)],
             holds=all(one.rises for one in found.values()),
-            limits=any(all(found[layer, place].rises for place in ORIGINS) for layer in LAYERS),
+            limits=any(all(found[layer, origin].rises for origin in ORIGINS) for layer in LAYERS),
             trials=2,
         ),
         "Asked of both layers and both places, with limits if of one layer. Fewer clean images span less of what "
@@ -160,7 +160,7 @@ def _floor(rows: list[TableRow]) -> Finding:
 
 
 def _spoken(found: dict[tuple[str, str], Trend]) -> str:
-    return "; ".join(f"{layer}, {NAMES[place]}: {one}" for (layer, place), one in found.items())
+    return "; ".join(f"{layer}, {NAMES[origin]}: {one}" for (layer, origin), one in found.items())
 
 
 def _needed(found: dict[tuple[str, str], Trend]) -> list[TrialSummary]:

@@ -21,8 +21,8 @@ EXPERIMENT = replace(
 FIGURE = Figure(
     number=7,
     title="Few clean images are enough on CIFAR-10, in or outside the training set",
-    setting="99 training images of airplanes, automobiles and birds with y = class - 1, grey, (x - .48) / .25, m = 2, "
-    "k = 512, p = 300 (quick: 100), gamma .3, at most 3,000 steps.",
+    setting="99 training images of airplanes, automobiles and birds with y = class - 1, grey, (x - 0.48) / 0.25, "
+    "m = 2, k = 512, p = 300 (quick: 100), gamma 0.3, at most 3,000 steps.",
     experiment=EXPERIMENT,
     panels=figure06.panels,
     findings=figure06.findings,

@@ -44,29 +44,29 @@ def panels(rows: list[TableRow]) -> list[Panel]:
     own = [row for row in rows if row["trigger"] == "first five pixels"]
     middle = [row for row in rows if row["trigger"] == "middle"]
     return [
-        *(attack_panel(own, place, "asr_all") for place in ORIGINS),
+        *(attack_panel(own, origin, "asr_all") for origin in ORIGINS),
         _against_l2(middle, 36),
-        *(attack_panel(own, place, "accuracy") for place in ORIGINS),
+        *(attack_panel(own, origin, "accuracy") for origin in ORIGINS),
         _against_l2(middle, 99),
     ]
 
 
-def attack_panel(rows: list[TableRow], place: str, y: str) -> Panel:
+def attack_panel(rows: list[TableRow], origin: str, y: str) -> Panel:
     """Accuracy or attack success over the share of poisoned images, before and after."""
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
     lines: list[Line] = [line(rows, "before", method="before", **fixed)]
     counts = values(rows, "clean")
-    lines += [line(rows, f"after, n = {n}", method="l1", clean=n, origin=place, **fixed) for n in counts]
+    lines += [line(rows, f"after, n = {n}", method="l1", clean=n, origin=origin, **fixed) for n in counts]
     lines += [
-        line(rows, f"l2, n = {n}", baseline=True, method="l2", clean=n, origin=place, **fixed)
+        line(rows, f"l2, n = {n}", baseline=True, method="l2", clean=n, origin=origin, **fixed)
         for n in SQUARES
         if n in counts
     ]
     if y == "asr_all":
         lines.append(chance(values(rows, "ratio")))
     if y == "accuracy":
-        return Panel(f"accuracy: {NAMES[place]}", "share of poisoned images", "accuracy", lines)
-    return rate_panel(f"attack success: {NAMES[place]}", "attack success, all images", lines)
+        return Panel(f"accuracy: {NAMES[origin]}", "share of poisoned images", "accuracy", lines)
+    return rate_panel(f"attack success: {NAMES[origin]}", "attack success, all images", lines)
 
 
 def _against_l2(rows: list[TableRow], n: int) -> Panel:
@@ -84,12 +84,12 @@ def _against_l2(rows: list[TableRow], n: int) -> Panel:
 def spoken(rows: list[TableRow], y: str, *, ratio: float = 0.3) -> str:
     """A rate after purification, for every number and origin of clean images."""
     texts = [
-        f"{NAMES[place]}: "
+        f"{NAMES[origin]}: "
         + listed(
-            (f"n = {n}", show(level(rows, y, method="l1", clean=n, origin=place, ratio=ratio)))
+            (f"n = {n}", show(level(rows, y, method="l1", clean=n, origin=origin, ratio=ratio)))
             for n in values(rows, "clean")
         )
-        for place in ORIGINS
+        for origin in ORIGINS
     ]
     return "; ".join(texts)
 
@@ -123,14 +123,14 @@ def findings(rows: list[TableRow]) -> list[Finding]:
     own = [row for row in rows if row["trigger"] == "first five pixels"]
     middle = [row for row in rows if row["trigger"] == "middle"]
     start, base = (level(own, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
-    few = [level(own, "asr_all", method="l1", clean=COUNTS[0], origin=place, ratio=0.3) for place in ORIGINS]
-    squares = [level(own, "asr_all", method="l2", clean=COUNTS[0], origin=place, ratio=0.3) for place in ORIGINS]
+    few = [level(own, "asr_all", method="l1", clean=COUNTS[0], origin=origin, ratio=0.3) for origin in ORIGINS]
+    squares = [level(own, "asr_all", method="l2", clean=COUNTS[0], origin=origin, ratio=0.3) for origin in ORIGINS]
     worst = max(found.mean for found in few)
     moved, still = (level(middle, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
     fits = {
-        (method, place, n): level(middle, "asr_all", method=method, clean=n, origin=place, ratio=0.3)
+        (method, origin, n): level(middle, "asr_all", method=method, clean=n, origin=origin, ratio=0.3)
         for method in ("l1", "l2")
-        for place in ORIGINS
+        for origin in ORIGINS
         for n in (36, 99)
     }
     return [
@@ -156,7 +156,9 @@ def findings(rows: list[TableRow]) -> list[Finding]:
         Finding(
             "(Ours) The same trigger in the middle of the image, where clean digits ink the pixels.",
             f"asr_all before {show(moved)}, without poisoned images {show(still)}; after: "
-            + listed((f"{method}, {NAMES[place]}, n = {n}", show(found)) for (method, place, n), found in fits.items()),
+            + listed(
+                (f"{method}, {NAMES[origin]}, n = {n}", show(found)) for (method, origin, n), found in fits.items()
+            ),
             graded(
                 [moved, still, *fits.values()],
                 holds=all(found.mean <= still.mean + 0.03 for (method, *_), found in fits.items() if method == "l1"),

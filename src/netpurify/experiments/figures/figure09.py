@@ -31,7 +31,7 @@ def cost(settings: TableRow) -> float:
 
 def panels(rows: list[TableRow]) -> list[Panel]:
     """The paper's two panels."""
-    return [figure08.attack_panel(rows, place, y) for y in ("asr_all", "accuracy") for place in ORIGINS]
+    return [figure08.attack_panel(rows, origin, y) for y in ("asr_all", "accuracy") for origin in ORIGINS]
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:
@@ -71,9 +71,9 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=9,
     title="The backdoor is weakened on CIFAR-10",
-    setting="Airplane, automobile, bird, grey, (x - .48) / .25, trigger: first five pixels black, target airplane, "
+    setting="Airplane, automobile, bird, grey, (x - 0.48) / 0.25, trigger: first five pixels black, target airplane, "
     "images of "
-    "other classes poisoned, m = 2, k = 512, p = 300 (quick: 100), step size .1, 1,500 steps.",
+    "other classes poisoned, m = 2, k = 512, p = 300 (quick: 100), step size 0.1, 1,500 steps.",
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

@@ -33,17 +33,17 @@ def cost(settings: TableRow) -> float:
     return float(settings["p"] or 0) * {1: 0.018, 2: 0.025, 3: 0.06}[int(settings["layers"] or 1)]
 
 
-def panels(rows: list[TableRow], place: str = "training") -> list[Panel]:
+def panels(rows: list[TableRow], origin: str = "training") -> list[Panel]:
     """Accuracy and attack success, by number of layers."""
-    return [_panel(rows, place, y) for y in ("asr_all", "accuracy")]
+    return [_panel(rows, origin, y) for y in ("asr_all", "accuracy")]
 
 
-def _panel(rows: list[TableRow], place: str, y: str) -> Panel:
+def _panel(rows: list[TableRow], origin: str, y: str) -> Panel:
     lines: list[Line] = []
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
     for depth in values(rows, "layers"):
         lines.append(line(rows, f"l = {depth}, before", baseline=True, method="before", layers=depth, **fixed))
-        after: dict[str, Any] = {"method": "l1", "layers": depth, "origin": place}
+        after: dict[str, Any] = {"method": "l1", "layers": depth, "origin": origin}
         lines.append(line(rows, f"l = {depth}, after", **after, **fixed))
     if y == "asr_all":
         lines.append(chance(values(rows, "ratio")))
@@ -52,13 +52,13 @@ def _panel(rows: list[TableRow], place: str, y: str) -> Panel:
     return rate_panel("attack success", "attack success, all images", lines)
 
 
-def findings(rows: list[TableRow], place: str = "training", goal: float = 0.05) -> list[Finding]:
+def findings(rows: list[TableRow], origin: str = "training", goal: float = 0.05) -> list[Finding]:
     """Before and after at three poisoned images in ten, by number of layers."""
     depths = values(rows, "layers")
     at: dict[str, Any] = {"ratio": 0.3}
     before = {(d, y): level(rows, y, method="before", layers=d, **at) for d in depths for y in ("asr_all", "accuracy")}
     after = {
-        (d, y): level(rows, y, method="l1", layers=d, origin=place, **at)
+        (d, y): level(rows, y, method="l1", layers=d, origin=origin, **at)
         for d in depths
         for y in ("asr_all", "accuracy")
     }
@@ -101,7 +101,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=10,
     title="Several hidden layers on MNIST, purified with training images",
-    setting="As Figure 8 with 36 clean images, p = 300 (quick: 100), step size .5, 1,000 steps; further hidden "
+    setting="As Figure 8 with 36 clean images, p = 300 (quick: 100), step size 0.5, 1,000 steps; further hidden "
     "layers are 1x1 "
     "convolutions at every patch.",
     experiment=EXPERIMENT,

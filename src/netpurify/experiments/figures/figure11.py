@@ -10,6 +10,6 @@ FIGURE = replace(
     figure10.FIGURE,
     number=11,
     title="Several hidden layers on MNIST, purified with images outside the training set",
-    panels=partial(figure10.panels, place="other"),
-    findings=partial(figure10.findings, place="other"),
+    panels=partial(figure10.panels, origin="other"),
+    findings=partial(figure10.findings, origin="other"),
 )

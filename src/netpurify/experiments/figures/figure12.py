@@ -31,7 +31,7 @@ FIGURE = replace(
     figure10.FIGURE,
     number=12,
     title="One to three hidden layers on CIFAR-10, purified with training images",
-    setting="As Figure 9 with 69 clean images, p = 300 (quick: 100), step size .05, 1,000 steps; further hidden "
+    setting="As Figure 9 with 69 clean images, p = 300 (quick: 100), step size 0.05, 1,000 steps; further hidden "
     "layers are "
     "1x1 convolutions at every patch.",
     experiment=EXPERIMENT,

@@ -10,6 +10,6 @@ FIGURE = replace(
     figure12.FIGURE,
     number=13,
     title="One to three hidden layers on CIFAR-10, purified with images outside the training set",
-    panels=partial(figure10.panels, place="other"),
-    findings=partial(figure10.findings, place="other"),
+    panels=partial(figure10.panels, origin="other"),
+    findings=partial(figure10.findings, origin="other"),
 )

@@ -11,9 +11,9 @@ CHANCE = 1.0 / 3.0
 
 def line(rows: Iterable[TableRow], label: str, *, x: str, y: str, baseline: bool = False, **wanted: Any) -> Line:
     """The column ``y`` over ``x``, in the rows that have the wanted values."""
-    found = summarise(select(rows, **wanted), [x], y)
+    summaries = summarise(select(rows, **wanted), [x], y)
     ordered: list[tuple[Any, TrialSummary]] = sorted(
-        ((key[0], value) for key, value in found.items()), key=lambda it: it[0]
+        ((key[0], value) for key, value in summaries.items()), key=lambda it: it[0]
     )
     return Line(
         label,

@@ -10,10 +10,10 @@ from netpurify.findings import Mode
 
 
 class ThreeClasses:
-    """Zero, one, two of MNIST with raw pixels; airplane, automobile, bird of CIFAR-10 in grey, (x - .48) / .25.
+    """Zero, one, two of MNIST with raw pixels; airplane, automobile, bird of CIFAR-10 in grey, (x - 0.48) / 0.25.
 
-    Raw CIFAR-10 pixels are not usable: without centring every clean image excites the trigger's direction, and
-    purification can raise the attack's success.
+    Raw pixels of CIFAR-10 cannot be used: if they are not centred, every clean image has a part in the direction of the
+    trigger, and purification can raise the success of the attack.
     """
 
     def __init__(self, name: str) -> None:  # noqa: D107 (the class says it)
@@ -22,11 +22,11 @@ class ThreeClasses:
 
     def draw(self, counts: tuple[int, ...], generator: torch.Generator) -> tuple[data.Images, ...]:
         """Disjoint balanced subsets of the training split."""
-        return data.draw(_three(self.name, "train"), counts, generator=generator)
+        return data.draw(load_classes(self.name, "train"), counts, generator=generator)
 
     def test(self) -> data.Images:
         """All test images of the three classes."""
-        return _three(self.name, "test")
+        return load_classes(self.name, "test")
 
     def inputs(self, images: data.Images) -> Tensor:
         """Inputs [n, d]."""
@@ -46,5 +46,6 @@ def mnist(mode: Mode) -> str:
 
 
 @cache
-def _three(name: str, split: str) -> data.Images:
+def load_classes(name: str, split: str) -> data.Images:
+    """The images of the first three classes of a data set, loaded once."""
     return data.classes(data.load(name, split=split), (0, 1, 2))  # type: ignore[arg-type] # only "train" and "test"

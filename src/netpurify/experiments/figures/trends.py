@@ -1,4 +1,4 @@
-"""Comparisons trial by trial: every cell of a grid sees the same seeds, every method the same network."""
+"""Comparisons within trials: every cell of a grid has the same seeds, and every method gets the same network."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -10,25 +10,25 @@ from netpurify.experiments.figures.verdicts import graded, level, listed, show
 from netpurify.findings import Finding, Scalar, TableRow, TrialSummary, group, select, summarise
 
 RECOVERED = 0.5
-"""What may be left of the initial weights' error, in the same trial, for a layer to count as recovered.
+"""A layer counts as recovered if its error is at most this share of the error of the initial weights in the same trial.
 
-No fixed error would do: lazy training leaves the initial weights close to the true ones, the closer the larger p is.
+A fixed error would not do: lazy training leaves the initial weights close to the true ones, closer for larger p.
 """
 FEATURES = {"l1": "features of the purified W", "l1, initial features": "features of the initial W"}
-"""What beta is fitted on, by method; the paper leaves it open, so a claim about beta should hold with both."""
+"""The features on which beta is fitted, by method. The paper leaves them open, so a claim should hold with both."""
 LAYERS = ("W", "beta")
 SHIFT = (
-    "With features of the initial W the limit nears .6 as p grows, however small the rank: features are never negative "
-    "and N(1, 1) is positive in 84 % of its draws, so once .84 eps is above one half, a shift of all entries explains "
-    "more of beta than the truth does."
+    "With features of the initial W the limit nears 0.6 as p grows, however small the rank: features are never "
+    "negative and N(1, 1) is positive in 84 % of its draws, so once 0.84 eps is above one half, a shift of all "
+    "entries explains more of beta than the truth does."
 )
-"""What sets the limit of beta itself; noise without a sign, N(0, 1), leaves it far higher."""
+"""Why beta has the limit that it has; with noise of both signs, N(0, 1), the limit is far higher."""
 STEP = 0.05
-"""Finest step of eps in the grids; limits that differ by less do not differ."""
+"""Finest step of eps in the grids; two limits that differ by less count as equal."""
 JUDGED = (
-    "Comparisons are made within trials, whose seeds are the same everywhere. A difference counts if its mean over "
-    f"trials is beyond twice its standard error, which takes at least two trials; one of a limit must be at least "
-    f"{STEP:g} besides, the finest step of eps."
+    "Comparisons are made within trials, which have the same seeds in every cell. A difference counts if its mean over "
+    "trials exceeds twice its standard error, which takes at least two trials; a difference between limits must also "
+    f"be at least {STEP:g}, the finest step of eps."
 )
 _RESULTS = {"method", "certified", "W_error", "W_exact", "beta_error", "beta_exact"}
 """Columns in which the rows of one purified network differ."""
@@ -39,10 +39,10 @@ class Trend:
     """A number over the steps of a grid, such as growing p.
 
     Attributes:
-        labels: What to call the steps.
-        levels: The number at each step, over trials.
-        change: From the first step to the last, in each trial.
-        least: Size from which on a change counts.
+        labels: Names of the steps.
+        levels: Statistics of the number over trials, at each step.
+        change: Statistics of the difference between the last step and the first, within each trial.
+        least: Smallest change that counts.
     """
 
     labels: Sequence[str]
@@ -67,7 +67,7 @@ class Trend:
 
     def __str__(self) -> str:
         """Every step, and the change over all of them."""
-        steps = listed((label, show(found)) for label, found in zip(self.labels, self.levels, strict=True))
+        steps = listed((label, show(number)) for label, number in zip(self.labels, self.levels, strict=True))
         return f"{steps} (from first to last {show(self.change)})"
 
     @property
@@ -77,17 +77,17 @@ class Trend:
 
 
 def relative(rows: Iterable[TableRow]) -> list[TableRow]:
-    """The rows with ``W_ratio`` and ``beta_ratio``, errors as shares of those of the initial weights in the trial."""
+    """The rows with ``W_ratio`` and ``beta_ratio``: errors over those of the initial weights in the same trial."""
     rows = list(rows)
-    starts = {_place(row): row for row in rows if row.get("method") == "initial weights"}
+    starts = {_network(row): row for row in rows if row.get("method") == "initial weights"}
     return [
-        row | {f"{layer}_ratio": _ratio(row, starts.get(_place(row), {}), f"{layer}_error") for layer in LAYERS}
+        row | {f"{layer}_ratio": _ratio(row, starts.get(_network(row), {}), f"{layer}_error") for layer in LAYERS}
         for row in rows
     ]
 
 
 def of_regime(rows: Iterable[TableRow], regime: str) -> list[TableRow]:
-    """The rows of one regime, and failed trials, which have none: their settings were to be measured too."""
+    """The rows of one regime, and those of failed trials, which name no regime but make their settings unmeasured."""
     return [row for row in rows if row.get("regime") in (regime, None)]
 
 
@@ -100,7 +100,7 @@ def limits(
     each: Sequence[str] = (),
     **wanted: Any,
 ) -> list[TableRow]:
-    """For every trial, as ``limit``, the largest eps up to which a column stays at least or at most a value, or 0.
+    """For every trial, as ``limit``, the largest eps up to which a column stays within the bounds; 0 if it never does.
 
     With several cells in the rows, ``each`` names the settings in which they differ, and each cell has its own limit.
     """
@@ -110,17 +110,17 @@ def limits(
         return (least is None or value >= least) and (most is None or value <= most)
 
     return [
-        {"trial": cell[0], "limit": _reach(own, column, kept)}
-        for cell, own in group(measured, ["trial", *each]).items()
+        {"trial": cell[0], "limit": _reach(members, column, kept)}
+        for cell, members in group(measured, ["trial", *each]).items()
     ]
 
 
 def trend(steps: Iterable[tuple[str, Sequence[TableRow]]], column: str, *, least: float = 0.0) -> Trend:
     """A column from step to step; a step is a label and its rows."""
     labels, rows = zip(*steps, strict=True)
-    # One step alone shows nothing, not even that there is no change.
+    # With a single step there is no change to measure, not even one of zero.
     whole = change(rows[0], rows[-1] if len(rows) > 1 else [], column)
-    return Trend(labels, [level(own, column) for own in rows], whole, least)
+    return Trend(labels, [level(step, column) for step in rows], whole, least)
 
 
 def limit_trend(steps: Iterable[tuple[str, Sequence[TableRow]]], column: str, **bounds: Any) -> Trend:
@@ -129,19 +129,19 @@ def limit_trend(steps: Iterable[tuple[str, Sequence[TableRow]]], column: str, **
 
 
 def change(before: Iterable[TableRow], after: Iterable[TableRow], column: str) -> TrialSummary:
-    """The differences of a column, after less before, over the trials that both have."""
+    """Statistics of the differences of a column, ``after`` minus ``before``, over the trials that both have."""
     first, last = _by_trial(before, column), _by_trial(after, column)
     return level([{"trial": trial, column: last[trial] - first[trial]} for trial in first if trial in last], column)
 
 
-def above(found: TrialSummary, value: float = 0.0) -> bool:
+def above(summary: TrialSummary, value: float = 0.0) -> bool:
     """Whether a mean is above a value by more than twice its standard error, which a single trial does not have."""
-    return found.count > 1 and found.mean - value > 2.0 * found.deviation / math.sqrt(found.count)
+    return summary.count > 1 and summary.mean - value > 2.0 * summary.deviation / math.sqrt(summary.count)
 
 
-def below(found: TrialSummary, value: float = 0.0) -> bool:
+def below(summary: TrialSummary, value: float = 0.0) -> bool:
     """Whether a mean is below a value by more than twice its standard error."""
-    return found.count > 1 and value - found.mean > 2.0 * found.deviation / math.sqrt(found.count)
+    return summary.count > 1 and value - summary.mean > 2.0 * summary.deviation / math.sqrt(summary.count)
 
 
 def beta_recovered(
@@ -152,15 +152,15 @@ def beta_recovered(
     The claim holds if the limit clearly rises with both choices of features, and with limits if it does with one.
     """
     steps = list(steps)
-    found = {method: limit_trend(steps, "beta_ratio", most=RECOVERED, each=each, method=method) for method in FEATURES}
-    rising = [trend.rises for trend in found.values()]
+    trends = {method: limit_trend(steps, "beta_ratio", most=RECOVERED, each=each, method=method) for method in FEATURES}
+    rising = [trend.rises for trend in trends.values()]
     pooled = f", mean over {' and '.join(each)}" if each else ""
     return Finding(
         claim,
         f"largest eps up to which beta is recovered (its error is at most half that of the initial weights in the same "
-        f"trial){pooled}: " + "; ".join(f"with {name}: {found[method]}" for method, name in FEATURES.items()) + note,
+        f"trial){pooled}: " + "; ".join(f"with {name}: {trends[method]}" for method, name in FEATURES.items()) + note,
         graded(
-            [number for trend in found.values() for number in trend.needed],
+            [number for trend in trends.values() for number in trend.needed],
             holds=all(rising),
             limits=any(rising),
             trials=2,
@@ -184,21 +184,21 @@ def trained(rows: Iterable[TableRow]) -> str:
 
 
 def _by_trial(rows: Iterable[TableRow], column: str) -> dict[Scalar, float]:
-    found = summarise(rows, ["trial"], column)
-    return {trial: value.mean for (trial,), value in found.items() if value.count}
+    summaries = summarise(rows, ["trial"], column)
+    return {trial: summary.mean for (trial,), summary in summaries.items() if summary.count}
 
 
 def _reach(rows: Iterable[TableRow], column: str, kept: Callable[[float], bool]) -> float:
     reached = 0.0
-    points = {float(eps or 0.0): own for (eps,), own in group(rows, ["eps"]).items()}
-    for eps, own in sorted(points.items()):
-        if not kept(fmean(float(row[column] or 0.0) for row in own)):
+    points = {float(eps or 0.0): members for (eps,), members in group(rows, ["eps"]).items()}
+    for eps, members in sorted(points.items()):
+        if not kept(fmean(float(row[column] or 0.0) for row in members)):
             break
         reached = eps
     return reached
 
 
-def _place(row: TableRow) -> frozenset[tuple[str, Scalar]]:
+def _network(row: TableRow) -> frozenset[tuple[str, Scalar]]:
     return frozenset((name, value) for name, value in row.items() if name not in _RESULTS)
 
 

@@ -7,20 +7,20 @@ from netpurify.findings import TableRow, TrialSummary, Verdict, select, summaris
 
 
 def level(rows: Iterable[TableRow], y: str, **wanted: Any) -> TrialSummary:
-    """The column ``y`` over all rows that have the wanted values."""
+    """Statistics of the column ``y`` over all rows that have the wanted values."""
     return summarise(select(rows, **wanted), [], y).get((), TrialSummary(0, *[float("nan")] * 5))
 
 
 def graded(needed: Iterable[TrialSummary], *, holds: bool, limits: bool, trials: int = 1) -> Verdict:
-    """The verdict of a rule, or that it was not measured where any of the numbers it needs is over too few trials.
+    """The verdict of a rule; ``UNSEEN`` if one of the numbers that the rule needs is from too few trials.
 
     Args:
         needed: The numbers that the rule needs.
         holds: Whether the claim holds by the rule.
-        limits: Whether it holds with limits.
-        trials: Over how many trials each number must be; 2 where the rule asks for the noise between trials.
+        limits: Whether the claim holds with limits.
+        trials: Smallest number of trials of each number; 2 if the rule compares with the noise between trials.
     """
-    if any(found.count < trials for found in needed):
+    if any(summary.count < trials for summary in needed):
         return Verdict.UNSEEN
     return Verdict.HOLDS if holds else Verdict.LIMITS if limits else Verdict.FAILS
 
@@ -30,12 +30,12 @@ def values(rows: Iterable[TableRow], column: str) -> list[Any]:
     return sorted({row[column] for row in rows if row.get(column) is not None})
 
 
-def show(found: TrialSummary, digits: int = 3) -> str:
-    """A mean with its spread, such as ``.945 ± .012 (10)``."""
-    if not found.count:
+def show(summary: TrialSummary, digits: int = 3) -> str:
+    """A mean with its spread, such as ``0.945 ± 0.012 (10)``, with the number of trials in brackets."""
+    if not summary.count:
         return "-"
-    spread = f" ± {_short(found.deviation, digits)}" if found.count > 1 else ""
-    return f"{_short(found.mean, digits)}{spread} ({found.count})"
+    spread = f" ± {_short(summary.deviation, digits)}" if summary.count > 1 else ""
+    return f"{_short(summary.mean, digits)}{spread} ({summary.count})"
 
 
 def listed(pairs: Iterable[tuple[Any, str]]) -> str:
@@ -44,5 +44,4 @@ def listed(pairs: Iterable[tuple[Any, str]]) -> str:
 
 
 def _short(value: float, digits: int) -> str:
-    text = f"{value:.{digits}f}" if 0.5 * 10**-digits <= abs(value) < 100.0 or not value else f"{value:.1e}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+    return f"{value:.{digits}f}" if 0.5 * 10**-digits <= abs(value) < 100.0 or not value else f"{value:.1e}"

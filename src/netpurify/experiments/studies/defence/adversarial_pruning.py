@@ -19,7 +19,8 @@ class AdversarialPruning(Baseline):
 
     Minimises over masks m in [0, 1] the clean loss times alpha plus the loss under the worst perturbation times
     1 - alpha; a channel's weight is multiplied by m + d, its bias by 1 + e, with |d|, |e| about eps. Wu & Wang 2021:
-    eps .4, alpha .2, one step, rate .2, momentum .9, batch 128, 2,000 iterations; pruned is what has a mask up to .2.
+    eps 0.4, alpha 0.2, one step, rate 0.2, momentum 0.9, batch 128, 2,000 iterations; channels
+    with a mask of at most 0.2 are pruned.
     As in the authors' code, perturbations start at random in [-eps, eps] and take one signed step of eps, BatchNorm
     uses the statistics of the batch meanwhile, and a pruned channel keeps its bias. Channels are those of BatchNorm;
     in networks without, those of the convolutions. No augmentation.

@@ -15,7 +15,8 @@ from netpurify.experiments.studies.defence.baseline import Baseline, CleanData
 class Finetuning(Baseline):
     """Trains all weights on the clean images: SGD whose rate falls to zero along half a cosine.
 
-    Settings of BackdoorBench (Wu et al. 2022, config/defense/ft): 100 epochs, rate .01, momentum .9, weight decay 5e-4.
+    Settings of BackdoorBench (Wu et al. 2022, config/defense/ft): 100 epochs, rate 0.01, momentum 0.9, weight
+    decay 5e-4.
     Its batch of 256 is for 2,500 images; 128 leaves more steps to the few images here. No augmentation.
     """
 
