@@ -183,7 +183,7 @@ def test_design_of_the_ordinary_case_is_not_searched_unless_residuals_tie():
 
 
 def test_a_small_alteration_of_a_large_row_does_not_pass_for_the_noise_of_the_others():
-    """Found by ``netpurify study evidence``: 0.0007 on a row that is 576 times the median one, under a detected floor."""
+    """As found by ``study evidence``: 0.0007 on a row that is 576 times the median one, under a detected floor."""
     rng = np.random.default_rng([0, 7, 4, 10, 3])
     A = rng.standard_normal((80, 10)) * 10.0 ** rng.uniform(-3, 3, (80, 1))
     U = rng.standard_normal((10, 304))

@@ -20,6 +20,8 @@ from netpurify.findings import Experiment, Mode, TableRow, group
 SHARES = (0.1, 0.2, 0.3)
 DESIGNS = 5
 """Fresh designs for each combination, so that no claim rests on one draw."""
+STREAMS = (1, 2)
+"""Further streams of random numbers in the full grid."""
 COUNTS = ("columns", "claimed", "false", "solved", "kept", "differing")
 Random = np.random.Generator
 PAGE = """# How often RECOVERED is wrong, and how often it is withheld
@@ -118,12 +120,15 @@ ALTERATIONS: dict[str, Callable[[Random, tuple[int, int]], np.ndarray]] = {
 
 
 def grid(mode: Mode) -> list[TableRow]:
-    """Every family, alteration and share; 31 columns for each design in the quick grid, and 304 in the others."""
-    columns = 31 if mode == "quick" else 304
-    return [
-        {"family": family, "alteration": alteration, "share": share, "columns_each": columns}
+    """Every family, alteration and share; 31 columns for each design in the quick grid, and 304 in the others.
+
+    The full grid has every cell three times, with other random numbers; ``stream`` is missing for the first of them.
+    """
+    cells: list[TableRow] = [
+        {"family": family, "alteration": alteration, "share": share, "columns_each": 31 if mode == "quick" else 304}
         for family, alteration, share in product(FAMILIES, ALTERATIONS, SHARES)
     ]
+    return [*cells, *(cell | {"stream": stream} for stream in STREAMS for cell in cells)] if mode == "full" else cells
 
 
 def trial(settings: TableRow, seed: int) -> list[TableRow]:
@@ -131,7 +136,7 @@ def trial(settings: TableRow, seed: int) -> list[TableRow]:
     family, alteration = str(settings["family"]), str(settings["alteration"])
     share = round(100 * float(settings["share"] or 0.0))
     key = list(FAMILIES).index(family), list(ALTERATIONS).index(alteration), share, seed
-    return [counts(draw(settings, np.random.default_rng([0, *key])))]
+    return [counts(draw(settings, np.random.default_rng([int(settings.get("stream") or 0), *key])))]
 
 
 @dataclass(frozen=True, slots=True)
