@@ -123,7 +123,7 @@ def test_public_names():
         "compare", "gradients", "purify", "train", "train_output",
     ]  # fmt: skip
     assert findings.__all__ == [
-        "CLAIM_VERDICTS", "MODES", "Experiment", "Figure", "Finding", "Line", "Mode", "Panel", "Scalar", "TableRow",
+        "CLAIM_VERDICTS", "MODES", "Experiment", "Figure", "Finding", "Line", "Mode", "PlotPanel", "Scalar", "TableRow",
         "TrialSummary", "Verdict", "group", "read_table", "select", "summarise", "write_table",
     ]  # fmt: skip
     for module in (netpurify, checkpoint, lad, contaminate, network, paper, theory):

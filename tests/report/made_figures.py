@@ -1,6 +1,6 @@
 """Figures with made-up numbers, shaped like the real ones."""
 
-from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow, Verdict
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, Verdict
 from netpurify.report import FigureResult
 
 EPS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
@@ -19,7 +19,7 @@ def line(label: str, mean: list[float], *, baseline: bool = False, x: tuple[floa
     return Line(label, x, mean, [0.8 * value for value in mean], [1.2 * value for value in mean], baseline)
 
 
-def panel(width: int) -> Panel:
+def panel(width: int) -> PlotPanel:
     exact = 2 + WIDTHS.index(width)
     lines = [
         line(LABELS[0], [0.0] * exact + [0.1] * (8 - exact)),
@@ -28,7 +28,7 @@ def panel(width: int) -> Panel:
         line(LABELS[3], [3.0 * eps for eps in EPS], baseline=True),
         line(LABELS[4], [0.8, 0.8, NAN, 0.8, 0.8, 0.8, 0.8, 0.8], baseline=True),
     ]
-    return Panel(f"width {width}", "share of altered weights", "relative error", lines, log=True)
+    return PlotPanel(f"width {width}", "share of altered weights", "relative error", lines, log=True)
 
 
 def grid(_mode: Mode) -> list[TableRow]:

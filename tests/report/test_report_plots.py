@@ -11,7 +11,7 @@ import pytest
 from made_figures import EPS, LABELS, NAN, WIDTHS, line, panel
 
 from netpurify.errors import InputError
-from netpurify.findings import Line, Panel
+from netpurify.findings import Line, PlotPanel
 from netpurify.report import draw
 from netpurify.report.kit import canvas
 from netpurify.report.kit.scales import heights, power_of_ten, scales_of
@@ -37,7 +37,7 @@ def paths(svg: str, colour: str) -> list[str]:
 
 
 def one(mean, *, label="a", **options):
-    return Panel("title", "x", "y", [line(label, mean, x=tuple(range(len(mean))))], **options)
+    return PlotPanel("title", "x", "y", [line(label, mean, x=tuple(range(len(mean))))], **options)
 
 
 @pytest.mark.parametrize("columns", [None, 1])
@@ -64,8 +64,8 @@ def test_no_state_of_matplotlib_is_changed():
 def test_matplotlib_comes_only_with_a_drawing_and_never_with_pyplot():
     code = (
         "import sys; from netpurify import report; assert 'matplotlib' not in sys.modules\n"
-        "from netpurify.findings import Panel\n"
-        "report.draw([Panel('t', 'x', 'y', [])]); assert 'matplotlib.pyplot' not in sys.modules"
+        "from netpurify.findings import PlotPanel\n"
+        "report.draw([PlotPanel('t', 'x', 'y', [])]); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -109,8 +109,8 @@ def test_shared_axis_is_named_once_in_a_row(drawn_texts):
 
 
 def test_label_looks_the_same_in_every_panel():
-    first = Panel("1", "x", "y", [line("a", [1.0] * 8), line("base", [2.0] * 8, baseline=True)])
-    second = Panel("2", "x", "y", [line("b", [1.0] * 8), line("a", [3.0] * 8)])
+    first = PlotPanel("1", "x", "y", [line("a", [1.0] * 8), line("base", [2.0] * 8, baseline=True)])
+    second = PlotPanel("2", "x", "y", [line("b", [1.0] * 8), line("a", [3.0] * 8)])
     strokes = plots.strokes_of([first, second])
     assert list(strokes) == ["a", "b", "base"]
     assert [stroke.dashes is None for stroke in strokes.values()] == [True, True, False]
@@ -120,7 +120,7 @@ def test_label_looks_the_same_in_every_panel():
 
 def test_fifty_labels_all_look_different():
     lines = [line(f"label {number}", [1.0] * 8) for number in range(50)]
-    strokes = plots.strokes_of([Panel("t", "x", "y", lines)])
+    strokes = plots.strokes_of([PlotPanel("t", "x", "y", lines)])
     assert len(set(strokes.values())) == 50
 
 
@@ -146,7 +146,7 @@ def test_axis_above_the_floor_does_not_claim_one():
 
 
 def test_panels_that_measure_the_same_share_a_scale():
-    low, high, other = one([0.1, 0.2]), one([5.0, 9.0]), Panel("t", "x", "z", [line("a", [1.0] * 8)])
+    low, high, other = one([0.1, 0.2]), one([5.0, 9.0]), PlotPanel("t", "x", "z", [line("a", [1.0] * 8)])
     scales = scales_of([low, high, other])
     assert scales[0] is scales[1]
     assert scales[0].low < 0.1 < 9.0 < scales[0].high
@@ -189,7 +189,7 @@ def test_dollars_and_brackets_are_just_text(drawn_texts):
         (SIX, {"columns": 0}, "columns must be at least 1; got 0"),
         ([one([1.0], log=True, floor=0.0)], {}, "title: a logarithmic axis must start above zero"),
         ([one([1.0], log=True, limits=(0.0, 1.0))], {}, "title: a logarithmic axis must start above zero"),
-        ([Panel("t", "x", "y", [Line("a", EPS, [1.0], [1.0], [1.0])])], {}, r"t, a: .* got \[8, 1, 1, 1\]"),
+        ([PlotPanel("t", "x", "y", [Line("a", EPS, [1.0], [1.0], [1.0])])], {}, r"t, a: .* got \[8, 1, 1, 1\]"),
     ],
 )
 def test_what_has_no_meaning_is_refused(panels, options, message):

@@ -3,15 +3,15 @@
     rows = findings.read_table("results/quick/synthetic-p-k.csv")
     findings.summarise(findings.select(rows, method="l1"), ["p", "eps"], "W_exact")
 
-An ``Experiment`` says what is measured, and a ``TableRow`` is one measurement. ``Panel`` and ``Line`` describe a plot
-without drawing it, a ``Finding`` puts a claim beside a measurement with a ``Verdict``, and a ``Figure`` of the paper
-reads panels and findings from a table. Nothing here runs an experiment, draws a plot or knows a network.
+An ``Experiment`` says what is measured, and a ``TableRow`` is one measurement. ``PlotPanel`` and ``Line`` describe a
+plot without drawing it, a ``Finding`` puts a claim beside a measurement with a ``Verdict``, and a ``Figure`` of
+the paper reads panels and findings from a table. Nothing here runs an experiment, draws a plot or knows a network.
 """
 
 from netpurify.findings.experiment import MODES, Experiment, Mode
 from netpurify.findings.figure import Figure
 from netpurify.findings.finding import CLAIM_VERDICTS, Finding, Verdict
-from netpurify.findings.panel import Line, Panel
+from netpurify.findings.panel import Line, PlotPanel
 from netpurify.findings.table import (
     Scalar,
     TableRow,
@@ -31,7 +31,7 @@ __all__ = [
     "Finding",
     "Line",
     "Mode",
-    "Panel",
+    "PlotPanel",
     "Scalar",
     "TableRow",
     "TrialSummary",

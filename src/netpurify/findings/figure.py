@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from netpurify.findings.experiment import Experiment
 from netpurify.findings.finding import Finding
-from netpurify.findings.panel import Panel
+from netpurify.findings.panel import PlotPanel
 from netpurify.findings.table import TableRow
 
 
@@ -27,6 +27,6 @@ class Figure:
     title: str
     setting: str
     experiment: Experiment
-    panels: Callable[[list[TableRow]], list[Panel]]
+    panels: Callable[[list[TableRow]], list[PlotPanel]]
     findings: Callable[[list[TableRow]], list[Finding]]
     remarks: Sequence[str] = field(default=())

@@ -26,7 +26,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class PlotPanel:
     """One pair of axes.
 
     Attributes:

@@ -7,7 +7,7 @@ from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import error_panel, line
 from netpurify.experiments.figures.trends import JUDGED, SHIFT, beta_recovered, limit_trend, of_regime, relative, trend
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
-from netpurify.findings import Experiment, Figure, Finding, Mode, Panel, TableRow, select, summarise
+from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow, select, summarise
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7)
 RANK = 25  # n m
@@ -33,12 +33,12 @@ def cost(settings: TableRow) -> float:
     return 0.3 + 0.004 * float(settings["p"] or 0)
 
 
-def panels(rows: list[TableRow]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """Errors of W above, of beta below; one column per k."""
     return [*(_panel(rows, k, "W") for k in values(rows, "k")), *(_panel(rows, k, "beta") for k in values(rows, "k"))]
 
 
-def _panel(rows: list[TableRow], k: int, layer: str) -> Panel:
+def _panel(rows: list[TableRow], k: int, layer: str) -> PlotPanel:
     widest = values(rows, "p")[-1]
     column = f"{layer}_error"
     fixed: dict[str, Any] = {"k": k, "regime": "joint"}

@@ -6,18 +6,18 @@ from netpurify.experiments.figures import figure02
 from netpurify.experiments.figures.panels import error_panel, line
 from netpurify.experiments.figures.trends import JUDGED, RECOVERED, limit_trend, of_regime, relative
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
-from netpurify.findings import Figure, Finding, Panel, TableRow, select
+from netpurify.findings import Figure, Finding, PlotPanel, TableRow, select
 
 EXPERIMENT = figure02.EXPERIMENT
 FIXED: dict[str, Any] = {"method": "l1", "regime": "sequential"}
 
 
-def panels(rows: list[TableRow]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """Errors of beta by k; W is that of Figure 2, number by number."""
     return [_panel(rows, k) for k in values(rows, "k")]
 
 
-def _panel(rows: list[TableRow], k: int) -> Panel:
+def _panel(rows: list[TableRow], k: int) -> PlotPanel:
     widest = values(rows, "p")[-1]
     lines = [line(rows, f"p = {p}", x="eps", y="beta_error", k=k, p=p, **FIXED) for p in values(rows, "p")]
     joint: dict[str, Any] = {"regime": "joint", "method": "l1"}

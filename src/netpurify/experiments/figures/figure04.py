@@ -7,7 +7,7 @@ from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import error_panel, line
 from netpurify.experiments.figures.trends import JUDGED, beta_recovered, limit_trend, of_regime, relative
 from netpurify.experiments.figures.verdicts import graded, level, show, values
-from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow, select
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, select
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 N, K = 5, 200
@@ -32,7 +32,7 @@ def cost(settings: TableRow) -> float:
     return float(settings["p"] or 0) * (0.004 + 0.0008 * float(settings["m"] or 0))
 
 
-def panels(rows: list[TableRow]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """W by error and by share of exact units, beta with both choices of features."""
     joint: dict[str, Any] = {"regime": "joint", "method": "l1"}
     patches = values(rows, "m")
@@ -52,7 +52,7 @@ def panels(rows: list[TableRow]) -> list[Panel]:
     return [
         error_panel("W", "error of W", [*lines("W_error"), Line(f"initial weights, m = {patches[len(patches) // 2]}",
                     start.x, start.mean, start.low, start.high, baseline=True)]),
-        Panel("W: units that come back exactly", "share of altered weights", "share of units",
+        PlotPanel("W: units that come back exactly", "share of altered weights", "share of units",
               [*lines("W_exact"), *odds], limits=(0.0, 1.02)),
         error_panel("beta, features of purified W", "error of beta", lines("beta_error")),
         error_panel("beta, features of initial W", "error of beta", lines("beta_error", method="l1, initial features")),

@@ -7,7 +7,7 @@ from netpurify.experiments.figures.panels import error_panel, line
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.trends import JUDGED, RECOVERED, SHIFT, beta_recovered, relative, trained, trend
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
-from netpurify.findings import Experiment, Figure, Finding, Mode, Panel, TableRow, TrialSummary, select
+from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow, TrialSummary, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 IMAGES = 21
@@ -40,13 +40,13 @@ def cost(settings: TableRow) -> float:
     return 1.0 + 0.001 * float(settings["p"] or 0) * float(settings["training"] or 0)
 
 
-def panels(rows: list[TableRow]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """Errors of W above, of beta below; one column per way of cutting."""
     rows = select(rows, training=IMAGES)
     return [_panel(rows, m, layer) for layer in ("W", "beta") for m in values(rows, "m")]
 
 
-def _panel(rows: list[TableRow], m: int, layer: str) -> Panel:
+def _panel(rows: list[TableRow], m: int, layer: str) -> PlotPanel:
     widths = values(rows, "p")
     column = f"{layer}_error"
     lines = [line(rows, f"p = {p}", x="eps", y=column, method="l1", m=m, p=p) for p in widths]

@@ -18,7 +18,7 @@ from netpurify.experiments.figures.trends import (
     trend,
 )
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
-from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow, TrialSummary, select
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, TrialSummary, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 COUNTS = (9, 21, 36, 69, 99)
@@ -43,12 +43,12 @@ def cost(settings: TableRow) -> float:
     return 0.35 * float(settings["p"] or 0)
 
 
-def panels(rows: list[TableRow]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """W and beta, by where the clean images come from."""
     return [_panel(rows, origin, layer) for origin in ORIGINS for layer in ("W", "beta")]
 
 
-def _panel(rows: list[TableRow], origin: str, layer: str) -> Panel:
+def _panel(rows: list[TableRow], origin: str, layer: str) -> PlotPanel:
     column = f"{layer}_error"
     fixed: dict[str, Any] = {"x": "eps", "y": column, "origin": origin}
     lines: list[Line] = [line(rows, f"n = {n}", method="l1", clean=n, **fixed) for n in values(rows, "clean")]

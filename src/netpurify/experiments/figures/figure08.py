@@ -7,7 +7,7 @@ from netpurify.experiments.figures.altered_weights import ORIGINS
 from netpurify.experiments.figures.panels import CHANCE, chance, line, rate_panel
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
-from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 21, 36, 69, 99)
 TRIGGERS = {"first five pixels": range(5), "middle": range(14 * 28 + 12, 14 * 28 + 17)}
@@ -39,7 +39,7 @@ def cost(settings: TableRow) -> float:
     return 0.04 * float(settings["p"] or 0)
 
 
-def panels(rows: list[TableRow]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """The paper's two panels, and the trigger in the middle."""
     own = [row for row in rows if row["trigger"] == "first five pixels"]
     middle = [row for row in rows if row["trigger"] == "middle"]
@@ -51,7 +51,7 @@ def panels(rows: list[TableRow]) -> list[Panel]:
     ]
 
 
-def attack_panel(rows: list[TableRow], origin: str, y: str) -> Panel:
+def attack_panel(rows: list[TableRow], origin: str, y: str) -> PlotPanel:
     """Accuracy or attack success over the share of poisoned images, before and after."""
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
     lines: list[Line] = [line(rows, "before", method="before", **fixed)]
@@ -65,11 +65,11 @@ def attack_panel(rows: list[TableRow], origin: str, y: str) -> Panel:
     if y == "asr_all":
         lines.append(chance(values(rows, "ratio")))
     if y == "accuracy":
-        return Panel(f"accuracy: {NAMES[origin]}", "share of poisoned images", "accuracy", lines)
+        return PlotPanel(f"accuracy: {NAMES[origin]}", "share of poisoned images", "accuracy", lines)
     return rate_panel(f"attack success: {NAMES[origin]}", "attack success, all images", lines)
 
 
-def _against_l2(rows: list[TableRow], n: int) -> Panel:
+def _against_l2(rows: list[TableRow], n: int) -> PlotPanel:
     fixed: dict[str, Any] = {"x": "ratio", "y": "asr_all", "clean": n}
     lines = [
         line(rows, "before", method="before", x="ratio", y="asr_all"),

@@ -3,7 +3,7 @@
 from netpurify.experiments.figures import backdoors, figure08
 from netpurify.experiments.figures.altered_weights import ORIGINS
 from netpurify.experiments.figures.verdicts import graded, level, show
-from netpurify.findings import Experiment, Figure, Finding, Mode, Panel, TableRow
+from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 33, 36, 69, 99)
 
@@ -29,7 +29,7 @@ def cost(settings: TableRow) -> float:
     return 0.08 * float(settings["p"] or 0)
 
 
-def panels(rows: list[TableRow]) -> list[Panel]:
+def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """The paper's two panels."""
     return [figure08.attack_panel(rows, origin, y) for y in ("asr_all", "accuracy") for origin in ORIGINS]
 

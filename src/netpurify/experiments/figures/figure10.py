@@ -6,7 +6,7 @@ from netpurify.experiments.figures import backdoors
 from netpurify.experiments.figures.panels import chance, line, rate_panel
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
-from netpurify.findings import Experiment, Figure, Finding, Line, Mode, Panel, TableRow
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 CLEAN = 36
 
@@ -33,12 +33,12 @@ def cost(settings: TableRow) -> float:
     return float(settings["p"] or 0) * {1: 0.018, 2: 0.025, 3: 0.06}[int(settings["layers"] or 1)]
 
 
-def panels(rows: list[TableRow], origin: str = "training") -> list[Panel]:
+def panels(rows: list[TableRow], origin: str = "training") -> list[PlotPanel]:
     """Accuracy and attack success, by number of layers."""
     return [_panel(rows, origin, y) for y in ("asr_all", "accuracy")]
 
 
-def _panel(rows: list[TableRow], origin: str, y: str) -> Panel:
+def _panel(rows: list[TableRow], origin: str, y: str) -> PlotPanel:
     lines: list[Line] = []
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
     for depth in values(rows, "layers"):
@@ -48,7 +48,7 @@ def _panel(rows: list[TableRow], origin: str, y: str) -> Panel:
     if y == "asr_all":
         lines.append(chance(values(rows, "ratio")))
     if y == "accuracy":
-        return Panel("accuracy", "share of poisoned images", "accuracy", lines)
+        return PlotPanel("accuracy", "share of poisoned images", "accuracy", lines)
     return rate_panel("attack success", "attack success, all images", lines)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from netpurify.findings import Line, Panel, TableRow, TrialSummary, select, summarise
+from netpurify.findings import Line, PlotPanel, TableRow, TrialSummary, select, summarise
 
 CHANCE = 1.0 / 3.0
 """Accuracy of guessing among three classes."""
@@ -25,14 +25,14 @@ def line(rows: Iterable[TableRow], label: str, *, x: str, y: str, baseline: bool
     )
 
 
-def error_panel(title: str, y: str, lines: Sequence[Line], floor: float = 1e-16) -> Panel:
+def error_panel(title: str, y: str, lines: Sequence[Line], floor: float = 1e-16) -> PlotPanel:
     """An error against the share of altered weights, on a logarithmic axis from ``floor`` on."""
-    return Panel(title, "share of altered weights", y, lines, log=True, floor=floor)
+    return PlotPanel(title, "share of altered weights", y, lines, log=True, floor=floor)
 
 
-def rate_panel(title: str, y: str, lines: Sequence[Line], x: str = "share of poisoned images") -> Panel:
+def rate_panel(title: str, y: str, lines: Sequence[Line], x: str = "share of poisoned images") -> PlotPanel:
     """A rate between 0 and 1."""
-    return Panel(title, x, y, lines, limits=(0.0, 1.02))
+    return PlotPanel(title, x, y, lines, limits=(0.0, 1.02))
 
 
 def chance(at: Sequence[float]) -> Line:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.findings import Line, Panel
+from netpurify.findings import Line, PlotPanel
 
 _MARGIN = 0.05
 """Share of the axis that stays free beyond the least and the largest value, so that no marker is cut."""
@@ -36,9 +36,9 @@ class Scale:
     labels: Sequence[str] = ()
 
 
-def scales_of(panels: Sequence[Panel]) -> list[Scale]:
+def scales_of(panels: Sequence[PlotPanel]) -> list[Scale]:
     """The scale of every panel; panels that measure the same share one, so that heights can be compared by eye."""
-    alike: dict[tuple[object, ...], list[Panel]] = {}
+    alike: dict[tuple[object, ...], list[PlotPanel]] = {}
     for panel in panels:
         alike.setdefault(_kind(panel), []).append(panel)
     scales = {kind: _scale(members) for kind, members in alike.items()}
@@ -61,17 +61,17 @@ def power_of_ten(value: float) -> str:
     return mantissa if power == "1" else f"{mantissa}·{power}"
 
 
-def _kind(panel: Panel) -> tuple[object, ...]:
+def _kind(panel: PlotPanel) -> tuple[object, ...]:
     return panel.y, panel.log, panel.floor if panel.log else None, panel.limits
 
 
-def _scale(panels: Sequence[Panel]) -> Scale:
+def _scale(panels: Sequence[PlotPanel]) -> Scale:
     lines = [line for panel in panels for line in panel.lines]
     first = panels[0]
     return _logarithmic(first, lines) if first.log else _linear(first, lines)
 
 
-def _linear(panel: Panel, lines: Iterable[Line]) -> Scale:
+def _linear(panel: PlotPanel, lines: Iterable[Line]) -> Scale:
     if panel.limits is not None:
         low, high = panel.limits
     else:
@@ -82,7 +82,7 @@ def _linear(panel: Panel, lines: Iterable[Line]) -> Scale:
     return Scale(low - _MARGIN * extent, high + _MARGIN * extent)
 
 
-def _logarithmic(panel: Panel, lines: Iterable[Line]) -> Scale:
+def _logarithmic(panel: PlotPanel, lines: Iterable[Line]) -> Scale:
     values = _finite(lines)
     if panel.limits is not None:
         bottom, top = panel.limits

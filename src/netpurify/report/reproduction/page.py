@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netpurify.findings import CLAIM_VERDICTS, Panel, Verdict
+from netpurify.findings import CLAIM_VERDICTS, PlotPanel, Verdict
 from netpurify.report.kit.pages import render_page
 from netpurify.report.kit.tables import Cell, Table
 from netpurify.report.reproduction.plots import columns_of, draw
@@ -20,7 +20,7 @@ from netpurify.report.reproduction.words import (
     verdict_text,
 )
 
-_NUMBERS = ("Panel", "Line", "x", "Mean", "First quartile", "Third quartile")
+_NUMBERS = ("PlotPanel", "Line", "x", "Mean", "First quartile", "Third quartile")
 
 
 def reproduction_page(results: Sequence[FigureResult], *, about: Mapping[str, str]) -> str:
@@ -97,7 +97,7 @@ def _drawings(result: FigureResult) -> list[tuple[str, str]]:
     return [wide] if across == 1 else [wide, ("narrow", draw(panels, title=result.name, columns=1))]
 
 
-def _numbers(panels: Sequence[Panel]) -> Table:
+def _numbers(panels: Sequence[PlotPanel]) -> Table:
     """The plot as a table, for those who cannot see it and for those who want to check it."""
     rows = [
         [panel.title, line.label, *(f"{value:.4g}" for value in point)]

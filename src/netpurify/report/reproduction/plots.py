@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netpurify.errors import InputError
-from netpurify.findings import Line, Panel
+from netpurify.findings import Line, PlotPanel
 from netpurify.report.kit.canvas import COLOURS, GRID, literal, render
 from netpurify.report.kit.scales import Scale, heights, scales_of
 
@@ -33,7 +33,7 @@ class Stroke:
     baseline: bool
 
 
-def draw(panels: Sequence[Panel], *, title: str = "", columns: int | None = None) -> str:
+def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = None) -> str:
     """Draws panels side by side with one legend for all.
 
     Lines are means, bands go from the first to the third quartile, baselines are thin and dashed. Values that are not
@@ -64,12 +64,12 @@ def draw(panels: Sequence[Panel], *, title: str = "", columns: int | None = None
     )
 
 
-def columns_of(panels: Sequence[Panel]) -> int:
+def columns_of(panels: Sequence[PlotPanel]) -> int:
     """How many panels stand in a row: three, and two where that leaves no gap."""
     return 2 if len(panels) in (2, 4) else min(len(panels), 3)
 
 
-def strokes_of(panels: Sequence[Panel]) -> dict[str, Stroke]:
+def strokes_of(panels: Sequence[PlotPanel]) -> dict[str, Stroke]:
     """One look for each label, by the order in which labels come, baselines after all others."""
     lines: dict[str, Line] = {}
     for panel in panels:
@@ -86,7 +86,7 @@ def strokes_of(panels: Sequence[Panel]) -> dict[str, Stroke]:
     return strokes
 
 
-def describe(panels: Sequence[Panel]) -> str:
+def describe(panels: Sequence[PlotPanel]) -> str:
     """What panels show, in words, for those who do not see them."""
     sentences = []
     for panel in panels:
@@ -95,7 +95,7 @@ def describe(panels: Sequence[Panel]) -> str:
     return " ".join(sentences)
 
 
-def _require(panels: Sequence[Panel], columns: int | None) -> None:
+def _require(panels: Sequence[PlotPanel], columns: int | None) -> None:
     if not panels:
         raise InputError("a drawing needs at least one panel; got none")
     if columns is not None and columns < 1:
@@ -115,7 +115,7 @@ def _require(panels: Sequence[Panel], columns: int | None) -> None:
                 )
 
 
-def _fill(figure: "Figure", panels: Sequence[Panel], *, rows: int, columns: int) -> None:
+def _fill(figure: "Figure", panels: Sequence[PlotPanel], *, rows: int, columns: int) -> None:
     strokes, scales = strokes_of(panels), scales_of(panels)
     for place, (panel, scale) in enumerate(zip(panels, scales, strict=True)):
         axes = figure.add_subplot(rows, columns, place + 1)
@@ -127,7 +127,7 @@ def _fill(figure: "Figure", panels: Sequence[Panel], *, rows: int, columns: int)
     _legend(figure, strokes, rows=rows, columns=columns)
 
 
-def _panel(axes: "Axes", panel: Panel, scale: Scale, strokes: dict[str, Stroke]) -> None:
+def _panel(axes: "Axes", panel: PlotPanel, scale: Scale, strokes: dict[str, Stroke]) -> None:
     if panel.log:
         axes.set_yscale("log")
         axes.set_yticks(scale.ticks, scale.labels)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from netpurify.errors import InputError
-from netpurify.findings import CLAIM_VERDICTS, Figure, Finding, Mode, Panel, Scalar, TableRow, Verdict
+from netpurify.findings import CLAIM_VERDICTS, Figure, Finding, Mode, PlotPanel, Scalar, TableRow, Verdict
 from netpurify.report.kit.numbers import duration, plural
 
 _MOST_NAMED = 6
@@ -51,7 +51,7 @@ class FigureResult:
         return f"Figure {self.figure.number}: {self.figure.title}"
 
     @cached_property
-    def panels(self) -> list[Panel]:
+    def panels(self) -> list[PlotPanel]:
         """The plot; empty if no trial succeeded, as there is nothing that a figure could read then."""
         return self.figure.panels(self.rows) if self._measured else []
 
