@@ -18,7 +18,7 @@ NAMES = ("purification", "defence", "plan", "contamination", "difference", "exam
 
 
 def erased():
-    law = contaminate.law_named("erase", {})
+    law = contaminate.LAWS.make("erase", {})
     return contaminate.contaminate(STATE, law, share=1.0, generator=torch.Generator().manual_seed(0), names=["a"])
 
 

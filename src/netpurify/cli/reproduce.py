@@ -20,7 +20,7 @@ from netpurify.cli.experiment_runs import (
     say_cost,
     show_plans,
 )
-from netpurify.cli.grouped_options import grouped
+from netpurify.cli.groups import with_groups
 from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
 from netpurify.cli.screen import complain, show_line, show_table
 from netpurify.errors import InputError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from netpurify.findings import Experiment, Mode
 
 
-@grouped
+@with_groups
 def reproduce(
     run: RunOptions,
     figures: Annotated[

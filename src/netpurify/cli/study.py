@@ -9,14 +9,14 @@ import typer
 
 from netpurify.cli import options
 from netpurify.cli.experiment_runs import RunOptions, make_folders, need_data, say_cost, show_plans
-from netpurify.cli.grouped_options import grouped
+from netpurify.cli.groups import with_groups
 from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
 from netpurify.cli.screen import complain, show_line
 from netpurify.errors import InputError
 from netpurify.report import plural
 
 
-@grouped
+@with_groups
 def study(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"Which study: {', '.join(options.STUDIES)}.")],
     run: RunOptions,
