@@ -102,7 +102,7 @@ def test_public_names():
         "findings", "lad", "load_defended", "network", "paper", "purify", "report",
     ]  # fmt: skip
     assert network.__all__ == [
-        "EDGES", "Agreement", "Altered", "Defence", "Defend", "FitOptions", "Grade", "Guard", "Layer", "LayerFit",
+        "EDGES", "Agreement", "Altered", "Defence", "Defend", "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer",
         "LayerPlan", "LayerPolicy", "LayerProofCheck", "LayerRecord", "Network", "Outcome", "Plan", "Policy",
         "Project", "Proof", "ProofCheck", "ProofFile", "Purification", "PurifiedLayer", "Recover", "Regressions",
         "RepairClaim", "Seeded", "Skipped", "Span", "SpanError", "Step", "UnitFits", "Weights", "build_design",

@@ -69,6 +69,14 @@ def test_hooks_of_the_callers_own_count():
     assert defend(model, draw(200, 6), strength=1e-5, guard=False).agreement.change < 1e-3
 
 
+def test_hooks_of_the_callers_own_run_once_in_each_call_of_their_layer():
+    """One pass that traces the network, one that fits it, and one on held-out inputs with each of the two networks."""
+    model, lengths = Net(plain), []
+    model.first.register_forward_hook(lambda *given: lengths.append(len(given[-1])))
+    defend(model, draw(50, 6), strength=STRENGTH)
+    assert lengths == [40, 10, 80, 10]
+
+
 def test_layers_that_do_not_see_inputs_one_by_one_are_left_as_they_are():
     across = Net(lambda net, inputs: net.last(net.first(inputs.transpose(0, 1)).mean(0)))
     result = defend(across, draw(50, 4, 6), strength=STRENGTH)

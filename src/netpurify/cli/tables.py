@@ -9,8 +9,8 @@ from netpurify.cli.screen import show_line, show_table
 from netpurify.network import (
     Altered,
     Defence,
+    DefendedLayer,
     Grade,
-    LayerFit,
     LayerPlan,
     LayerRecord,
     Plan,
@@ -118,7 +118,7 @@ def _purified(layer: LayerRecord, grades: Sequence[Grade]) -> tuple[str, ...]:
     )
 
 
-def _fitted(layer: LayerFit, *, guard: bool) -> tuple[str, ...]:
+def _fitted(layer: DefendedLayer, *, guard: bool) -> tuple[str, ...]:
     return (
         module_name(layer.name),
         layer.kind,

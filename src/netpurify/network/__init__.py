@@ -29,7 +29,7 @@ from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_d
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
 from netpurify.network.plan import check
-from netpurify.network.policies.defence import Defence, Defend, Guard, LayerFit, Step, load_defended, place_guards
+from netpurify.network.policies.defence import Defence, Defend, DefendedLayer, Guard, Step, load_defended, place_guards
 from netpurify.network.policies.policy import LayerPolicy, Policy
 from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
@@ -46,11 +46,11 @@ __all__ = [
     "Altered",
     "Defence",
     "Defend",
+    "DefendedLayer",
     "FitOptions",
     "Grade",
     "Guard",
     "Layer",
-    "LayerFit",
     "LayerPlan",
     "LayerPolicy",
     "LayerProofCheck",

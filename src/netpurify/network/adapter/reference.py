@@ -180,6 +180,8 @@ def _own(module: nn.Module, name: str) -> Iterator[tuple[str, Tensor]]:
     """A module's own tensors by their names in a state dict; other buffers come from the code, not from training."""
     prefix = f"{name}." if name else ""
     for key, value in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
+        # Torch has no public name for this set. The keys of ``state_dict()`` would not do: a module's own hooks and
+        # overrides may leave tensors out of it, which must be examined all the same.
         if key not in module._non_persistent_buffers_set:
             yield prefix + key, value
 
@@ -222,8 +224,8 @@ def ties(model: nn.Module) -> dict[str, set[str]]:
     """
     places = []
     for name, module in model.named_modules():
-        for key, value in module._parameters.items():
-            if value is not None and not _empty(value) and value.numel():
+        for key, value in module.named_parameters(recurse=False, remove_duplicate=False):
+            if not _empty(value) and value.numel():
                 start = value.data_ptr()
                 extent = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
                 places.append(

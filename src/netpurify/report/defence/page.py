@@ -1,6 +1,6 @@
 """A defence as one page that loads nothing: what it costs and what was forgotten. It never calls a network clean."""
 
-from netpurify.network import Defence, LayerFit, Step
+from netpurify.network import Defence, DefendedLayer, Step
 from netpurify.report.defence.pictures import curve, kept
 from netpurify.report.defence.summary import Price, summarise_defence
 from netpurify.report.kit.canvas import can_draw
@@ -55,7 +55,7 @@ def _step(step: Step, level: float, *, chosen: bool) -> list[str]:
     return [strength, count(step.inputs), count(step.differing), share(step.disagreement), share(step.bound(level))]
 
 
-def _layer(layer: LayerFit, *, guard: bool) -> list[str | Cell]:
+def _layer(layer: DefendedLayer, *, guard: bool) -> list[str | Cell]:
     return [
         module_name(layer.name),
         layer.kind,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from netpurify.network import Defence, LayerFit
+from netpurify.network import Defence, DefendedLayer
 from netpurify.report.defence.summary import Price
 from netpurify.report.kit.canvas import COLOURS, INK, Picture, literal, picture
 from netpurify.report.kit.names import module_name
@@ -59,7 +59,7 @@ def curve(result: Defence) -> Picture:
     return picture(fill, title="What each strength costs", caption=caption)
 
 
-def kept(layers: Sequence[LayerFit]) -> Picture:
+def kept(layers: Sequence[DefendedLayer]) -> Picture:
     """What some layers keep of their response, direction by direction.
 
     Raises:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from netpurify.errors import InputError
-from netpurify.network import Defence, LayerFit, Step
+from netpurify.network import Defence, DefendedLayer, Step
 from netpurify.report.defence.summary import Price, summarise_defence
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import number, to_json
@@ -44,7 +44,7 @@ def _step(step: Step, level: float) -> dict[str, Any]:
     return to_json(step) | {"disagreement": number(step.disagreement), "bound": number(step.bound(level))}
 
 
-def _layer(layer: LayerFit, *, guard: bool) -> dict[str, Any]:
+def _layer(layer: DefendedLayer, *, guard: bool) -> dict[str, Any]:
     return {
         "name": layer.name,
         "kind": layer.kind,

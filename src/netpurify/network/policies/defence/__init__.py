@@ -3,6 +3,6 @@
 from netpurify.network.policies.defence.defence import Defence, Defend
 from netpurify.network.policies.defence.guard import Guard, load_defended, place_guards
 from netpurify.network.policies.defence.strength import Step
-from netpurify.network.policies.defence.sweep import LayerFit
+from netpurify.network.policies.defence.sweep import DefendedLayer
 
-__all__ = ["Defence", "Defend", "Guard", "LayerFit", "Step", "load_defended", "place_guards"]
+__all__ = ["Defence", "Defend", "DefendedLayer", "Guard", "Step", "load_defended", "place_guards"]

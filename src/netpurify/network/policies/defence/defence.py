@@ -10,29 +10,29 @@ from torch import Tensor, nn
 from netpurify.errors import DisagreementError, InputError
 from netpurify.network.adapter.reference import Skipped
 from netpurify.network.agreement import Agreement
+from netpurify.network.policies.defence.defending import Candidate, Defender
 from netpurify.network.policies.defence.strength import STRENGTHS, TRIALS, Step, search
-from netpurify.network.policies.defence.sweep import LayerFit
-from netpurify.network.policies.defence.trial import Trial, Trials
+from netpurify.network.policies.defence.sweep import DefendedLayer
 from netpurify.network.policies.policy import Progress, settings_of
 from netpurify.network.prepared import Network, provenance
 
 
 @dataclass(frozen=True, slots=True)
 class Defence:
-    """The defended network and everything that is known about it. It is never known to be clean.
+    """The defended network and everything that is known about it. That it is clean is never known.
 
     Attributes:
         model: The defended network, in the mode in which the contaminated one came.
         policy: ``"defend"``.
-        strength: The one that was used.
-        guard: Whether channels are kept within their range.
-        curve: What each strength that was tried does to the held-out inputs, from the weakest on.
-        chosen: The step of the curve with the strength that was used.
+        strength: The strength that was used.
+        guard: Whether guards keep every channel within the range of clean inputs.
+        curve: For each strength that was tried, how many held-out inputs change their class; from the weakest on.
+        chosen: The entry of ``curve`` for the strength that was used.
         confidence: Mean of the largest probability that the contaminated network gives on the held-out inputs.
-        layers: What each layer became, in the order of execution.
-        skipped: Everything else that has weights, with the reason.
-        agreement: The two networks' outputs on the held-out inputs.
-        seconds: Time it took.
+        layers: What became of each layer, in the order of execution.
+        skipped: Every other module with weights, and why it was left as it is.
+        agreement: How the two networks' outputs on the held-out inputs compare.
+        seconds: Time that the defence took.
         provenance: Digests of model, data and result, versions, settings.
         contaminated: The contaminated weights.
     """
@@ -44,7 +44,7 @@ class Defence:
     curve: tuple[Step, ...]
     chosen: Step
     confidence: float
-    layers: tuple[LayerFit, ...]
+    layers: tuple[DefendedLayer, ...]
     skipped: tuple[Skipped, ...]
     agreement: Agreement
     seconds: float
@@ -75,20 +75,21 @@ class Defence:
 class Defend:
     """For deep networks that were poisoned during training: forget what clean inputs cannot justify. Proves nothing.
 
-    Every Linear and Conv layer, in the order of execution, is fitted to give on clean inputs, through what is already
-    purified, the outputs that it used to give; a ridge makes it forget directions in which clean inputs have little
-    energy. The guard then keeps every channel within the range and the spread over an image that clean inputs use. A
-    part of the inputs is held out; how often the defended network disagrees there with the contaminated one bounds how
-    much accuracy can be lost. A few hundred clean inputs are needed, and no initial weights.
+    Every Linear and Conv layer, in the order of execution, is fitted by ridge regression. Its inputs are the clean
+    inputs as the layers before it, already purified, pass them on; its targets are the outputs that the layer gave in
+    the contaminated network. The ridge makes the layer forget directions in which clean inputs have little energy.
+    Guards then keep the values of every channel, and their spread over an image, within the range of clean inputs. One
+    in five inputs is held out of the fit: how often the defended and the contaminated network disagree on these inputs
+    bounds how much accuracy can be lost. A few hundred clean inputs are needed, and no initial weights.
 
-    The fit takes all clean inputs at once, and twice side by side: it needs about five times the memory of the largest
-    output of a layer for them. ``purify(batch=)`` counts only where networks are compared.
+    All clean inputs go through the network at once, and twice side by side. For this the fit needs about five times the
+    memory of the largest output of a layer. ``purify(batch=)`` applies only where networks are compared.
 
     Attributes:
-        strength: Ridge, relative to the mean energy of a layer's inputs. The guard cuts off a tenth as much of each
-            channel's values at either end, and as much of the images by a channel's spread. ``"auto"`` tries several
-            and takes the strongest that the network's own confidence allows for.
-        guard: Whether to keep channels in range; without it, the architecture stays as it is.
+        strength: Ridge, relative to the mean energy of a layer's inputs. A guard cuts off a tenth of this share of a
+            channel's values at either end, and this share of the images, those with the widest spread. ``"auto"`` tries
+            several strengths and takes the strongest that the network's own confidence allows for.
+        guard: Whether to attach guards; without them, the architecture stays as it is.
         max_disagreement: Refuse if the defended network disagrees on more than this share of held-out inputs.
     """
 
@@ -104,10 +105,10 @@ class Defend:
         """This policy takes no initial weights."""
 
     def __post_init__(self) -> None:
-        """Refuse options that have no meaning.
+        """Refuse values that have no meaning.
 
         Raises:
-            InputError: An option does not fit.
+            InputError: An option has a value that is not allowed.
         """
         strength, most = self.strength, self.max_disagreement
         if strength != "auto" and not (isinstance(strength, int | float) and 0.0 < strength < math.inf):
@@ -122,40 +123,40 @@ class Defend:
 
         Raises:
             InputError: Nothing can be defended, or the inputs do not fit the network.
-            DisagreementError: The price is above ``max_disagreement``.
+            DisagreementError: The disagreement is above ``max_disagreement``.
         """
         begun = time.perf_counter()
-        trials = Trials(network, guard=self.guard)
-        _check_scores(trials.confidence, automatic=self.strength == "auto", most=self.max_disagreement)
-        watch = _Watch(progress, TRIALS if self.strength == "auto" else 1, len(trials.layers))
-        tried: dict[float, Trial] = {}
+        automatic = self.strength == "auto"
+        defender = Defender(network, guard=self.guard)
+        _check_scores(defender.confidence, automatic=automatic, most=self.max_disagreement)
+        overall = _OverallProgress(progress, sweeps=TRIALS if automatic else 1, layers=len(defender.layers))
+        candidates: dict[float, Candidate] = {}
 
         def judge(strength: float) -> Step:
-            tried[strength] = trials.fit(strength, watch.next())
-            return tried[strength].step
+            candidates[strength] = defender.defend(strength, overall.next_sweep())
+            return candidates[strength].step
 
-        automatic = self.strength == "auto"
-        chosen = search(judge, trials.confidence) if automatic else judge(float(self.strength))
-        self._check_price(chosen)
-        watch.end()
-        trial = tried[chosen.strength]
+        chosen = search(judge, defender.confidence) if automatic else judge(float(self.strength))
+        self._check_disagreement(chosen)
+        overall.end()
+        candidate = candidates[chosen.strength]
         return Defence(
-            model=network.restore_modes(trial.model),
+            model=network.restore_modes(candidate.model),
             policy="defend",
             strength=chosen.strength,
             guard=self.guard,
-            curve=tuple(tried[strength].step for strength in sorted(tried)),
+            curve=tuple(candidates[strength].step for strength in sorted(candidates)),
             chosen=chosen,
-            confidence=trials.confidence,
-            layers=tuple(trial.layers),
+            confidence=defender.confidence,
+            layers=tuple(candidate.layers),
             skipped=tuple(network.skipped),
-            agreement=trial.agreement,
+            agreement=candidate.agreement,
             seconds=time.perf_counter() - begun,
-            provenance=provenance(network, trial.model, settings_of(self, network.chosen)),
+            provenance=provenance(network, candidate.model, settings_of(self, network.chosen)),
             contaminated=network.contaminated,
         )
 
-    def _check_price(self, chosen: Step) -> None:
+    def _check_disagreement(self, chosen: Step) -> None:
         most = self.max_disagreement
         if most is not None and not chosen.disagreement <= most:
             raise DisagreementError(
@@ -166,37 +167,38 @@ class Defend:
             )
 
 
-class _Watch:
-    """Progress over several sweeps."""
+class _OverallProgress:
+    """Progress over several sweeps, as if they were one."""
 
-    def __init__(self, progress: Progress | None, sweeps: int, layers: int) -> None:
-        self._progress, self._layers, self._sweep = progress, layers, -1
-        self.total = sweeps * layers
+    def __init__(self, progress: Progress | None, *, sweeps: int, layers: int) -> None:
+        self._progress, self._layers = progress, layers
+        self._begun = 0
+        self._total = sweeps * layers
 
-    def next(self) -> Progress:
-        """Progress of the sweep that comes."""
-        self._sweep += 1
-        done = self._sweep * self._layers
+    def next_sweep(self) -> Progress:
+        """The progress callback of the next sweep."""
+        done = self._begun * self._layers
+        self._begun += 1
 
-        def follow(name: str, number: int, _: int) -> None:
+        def report(name: str, number: int, _: int) -> None:
             if self._progress is not None:
-                self._progress(name, done + number, self.total)
+                self._progress(name, done + number, self._total)
 
-        return follow
+        return report
 
     def end(self) -> None:
-        """Everything is done, also what was not needed."""
+        """Report the end, also if the search needed fewer sweeps than it might have."""
         if self._progress is not None:
-            self._progress("", self.total, self.total)
+            self._progress("", self._total, self._total)
 
 
 def _check_scores(confidence: float, *, automatic: bool, most: float | None) -> None:
-    """Refuse to count classes where there are none."""
-    asked = {'strength="auto"': automatic, "max_disagreement": most is not None}
-    needy = [name for name, given in asked.items() if given]
-    if needy and math.isnan(confidence):
+    """Refuse options that need classes if the network's outputs are not scores of classes."""
+    given = {'strength="auto"': automatic, "max_disagreement": most is not None}
+    options = [name for name, is_given in given.items() if is_given]
+    if options and math.isnan(confidence):
         raise InputError(
-            f"{' and '.join(needy)} needs a network that gives finite scores [inputs, classes]; this one does not; "
+            f"{' and '.join(options)} needs a network that gives finite scores [inputs, classes]; this one does not; "
             f"{'give a number, such as 0.1' if automatic else 'leave it out'}, or give a forward function that returns "
             "the scores"
         )

@@ -1,4 +1,4 @@
-"""The guard: every channel is kept within the range that clean inputs use."""
+"""Guards: modules that keep every channel within the range of clean inputs."""
 
 import copy
 import os
@@ -13,29 +13,30 @@ from netpurify.errors import InputError
 from netpurify.network.adapter.layers import as_layer, refusal
 
 _NAME = "guard"
-_PARTS = ("low", "high", "centre", "spread")
+_TENSORS = ("low", "high", "centre", "spread")
 
 
 class Guard(nn.Module):
-    """Clamps each channel to its own range, and its spread over an image to what clean images have.
+    """Keeps each channel, and its RMS deviation over one image, within the range of clean inputs.
 
-    A trigger in one place leaves the range. One that covers the image, such as a faint wave, stays in the range
-    everywhere, but no clean image has it everywhere: the channel's mean square over the image gives it away. An image
-    beyond is drawn towards the channel's centre. The guard has buffers only, and scripts, exports and compiles.
+    A trigger in one spot drives some values out of their channel's range: they are clamped. A trigger that covers the
+    image, such as a faint wave, keeps every value in range, but raises the channel's RMS deviation over the image above
+    that of clean images: such a channel of the image is shrunk towards the channel's mean. The guard has buffers only;
+    it can be scripted, exported and compiled.
 
     Attributes:
-        low: Smallest value of each channel, [channels, 1...], with as many ones as dimensions follow the channels.
-        high: Largest value of each channel.
-        centre: Mean of each channel.
-        spread: Largest root mean square about the centre that a channel has over one image; infinite where nothing
-            follows the channels.
+        low: Smallest allowed value of each channel, [channels, 1...], with a 1 for each dimension after the channels.
+        high: Largest allowed value of each channel.
+        centre: Mean of each channel over clean inputs.
+        spread: Largest allowed RMS deviation of each channel from its centre over one image; infinite where no
+            dimension follows the channels.
     """
 
     low: Tensor
     high: Tensor
     centre: Tensor
     spread: Tensor
-    places: list[int]
+    trailing: list[int]
 
     def __init__(self, low: Tensor, high: Tensor, centre: Tensor, spread: Tensor) -> None:  # noqa: D107
         super().__init__()
@@ -43,51 +44,52 @@ class Guard(nn.Module):
         self.register_buffer("high", high)
         self.register_buffer("centre", centre)
         self.register_buffer("spread", spread)
-        self.places = list(range(1 - low.dim(), 0))
+        self.trailing = list(range(1 - low.dim(), 0))
 
     def forward(self, values: Tensor) -> Tensor:
-        """The values within range; NaN stays."""
+        """The values, kept in range; NaN stays NaN."""
         values = torch.clamp(values, self.low, self.high)
         if self.low.dim() == 1:
             return values
-        size = self.size(values)
-        share = torch.where(size > self.spread, self.spread / size, torch.ones_like(size)).to(values.dtype)
-        return torch.lerp(self.centre, values, share)  # the very values where the share is 1
+        deviation = self.deviation(values)
+        within = torch.ones_like(deviation)
+        factor = torch.where(deviation > self.spread, self.spread / deviation, within).to(values.dtype)
+        return torch.lerp(self.centre, values, factor)  # exactly the values where the factor is 1
 
-    def size(self, values: Tensor) -> Tensor:
-        """Root mean square of each channel about its centre over one image, [..., channels, 1...]."""
+    def deviation(self, values: Tensor) -> Tensor:
+        """RMS deviation of each channel from its centre over one image, [..., channels, 1...]."""
         offsets = values - self.centre
         if offsets.dtype == torch.float16 or offsets.dtype == torch.bfloat16:
             offsets = offsets.float()  # the square of 256 is beyond half precision
-        # Above 0, where the root has no slope: who trains on, or attacks, needs gradients.
-        return offsets.square().mean(dim=self.places, keepdim=True).clamp(min=2e-38).sqrt()
+        # Above 0, where the root has no gradient: a caller may train the network further, or attack it.
+        return offsets.square().mean(dim=self.trailing, keepdim=True).clamp(min=2e-38).sqrt()
 
 
-def place(module: nn.Module, guard: Guard) -> None:
-    """Let a guard watch over what a module gives; where one does already, the narrower range counts.
+def attach_guard(module: nn.Module, guard: Guard) -> None:
+    """Pass a module's output through a guard; if the module has a guard already, the narrower range applies.
 
     The guard is a child of the module, so that all other names in the state dict stay as they are.
     """
-    there = module._modules.get(_NAME)
-    if isinstance(there, Guard):
-        there.low, there.high = torch.maximum(there.low, guard.low), torch.minimum(there.high, guard.high)
-        there.centre, there.spread = guard.centre, torch.minimum(there.spread, guard.spread)
+    present = getattr(module, _NAME, None)
+    if isinstance(present, Guard):
+        present.low, present.high = torch.maximum(present.low, guard.low), torch.minimum(present.high, guard.high)
+        present.centre, present.spread = guard.centre, torch.minimum(present.spread, guard.spread)
         return
     module.add_module(_NAME, guard)
-    module.register_forward_hook(_keep)
+    module.register_forward_hook(_guard_output)
 
 
-# TorchScript compiles a hook with its module, so it reads these types, and takes none for the module.
-def _keep(self, _: tuple[Tensor], output: Tensor) -> Tensor:
+# TorchScript compiles a hook together with its module: it needs these types, and allows none for the module.
+def _guard_output(self, _: tuple[Tensor], output: Tensor) -> Tensor:
     return self.guard(output)
 
 
 def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.PathLike) -> nn.Module:
-    """A copy of a network with the weights and the guards of a defended one.
+    """A copy of a network that has the weights and the guards of a defended one.
 
     Args:
         model: The network as its own code builds it, without guards.
-        weights: The defended network's state dict, or the file that it was saved in.
+        weights: The defended network's state dict, or the path of the file that it was saved in.
 
     Raises:
         InputError: The weights are not those of this network.
@@ -96,55 +98,57 @@ def load_defended(model: nn.Module, weights: Mapping[str, Tensor] | str | os.Pat
     state = dict(weights) if isinstance(weights, Mapping) else checkpoint.load_weights(Path(weights))
     if any(value.is_meta for value in model.state_dict().values() if isinstance(value, Tensor)):
         raise InputError("the network must have room for weights; it is on the meta device; call its to_empty first")
-    found = copy.deepcopy(model)
-    place_guards(found, state)
+    defended = copy.deepcopy(model)
+    place_guards(defended, state)
     try:
-        found.load_state_dict(state)
+        defended.load_state_dict(state)
     except RuntimeError as error:
         raise InputError(f"the weights must be of the same network; {error}; give its own factory") from error
-    return found
+    return defended
 
 
 def place_guards(model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Place the guards that a state dict names and the network does not have yet; loading it then fills them.
+    """Attach the guards that a state dict names and the network lacks; loading the state dict then fills them.
 
     Raises:
-        InputError: A guard is not whole, is out of order, or is none for this network.
+        InputError: A guard lacks a tensor, has a range that makes no sense, or does not fit its module.
     """
     own, modules = model.state_dict().keys(), dict(model.named_modules())
-    ends = tuple(f".{_NAME}.{part}" for part in _PARTS)
+    ends = tuple(f".{_NAME}.{tensor}" for tensor in _TENSORS)
     # A network that is one layer has no name of its own, and no dot before the guard.
     owners = {f".{name}".rpartition(f".{_NAME}.")[0] for name in state if name not in own and f".{name}".endswith(ends)}
     for owner in sorted(name.removeprefix(".") for name in owners):
         prefix = f"{owner}.{_NAME}" if owner else _NAME
-        parts = [state[f"{prefix}.{part}"] for part in _PARTS if f"{prefix}.{part}" in state]
-        whole = len(parts) == len(_PARTS) and all(part.shape == parts[0].shape for part in parts)
-        if owner not in modules or not whole or not _fits(modules[owner], parts[0]):
+        bounds = [state[f"{prefix}.{tensor}"] for tensor in _TENSORS if f"{prefix}.{tensor}" in state]
+        whole = len(bounds) == len(_TENSORS) and all(bound.shape == bounds[0].shape for bound in bounds)
+        if owner not in modules or not whole or not _fits(modules[owner], bounds[0]):
             raise InputError(
                 f"the weights must be of the same network; they have {prefix}, and the network has no such module to "
                 "guard, or the guard is not whole; give the factory of the network that was defended"
             )
-        low, high, centre, spread = parts
-        finite = all(bool(part.isfinite().all()) for part in (low, high, centre))
+        low, high, centre, spread = bounds
+        finite = all(bool(bound.isfinite().all()) for bound in (low, high, centre))
         if not finite or not bool((low <= high).all() and (spread >= 0.0).all()):
             raise InputError(
                 f"a guard's range must be finite and go from low to high; that of {owner or 'the network'} does not; "
                 "the file is damaged; defend the network again"
             )
-        place(modules[owner], Guard(*(_like(modules[owner], part) for part in parts)))
+        attach_guard(modules[owner], Guard(*(_like(modules[owner], bound) for bound in bounds)))
 
 
-def _like(module: nn.Module, part: Tensor) -> Tensor:
-    """Room for a part of a guard where its module is, and of the same dtype."""
-    own = [it for it in (*module.parameters(), *module.buffers()) if it.is_floating_point()]
-    return torch.empty_like(part, device=own[0].device, dtype=own[0].dtype) if own else torch.empty_like(part)
+def _like(module: nn.Module, bound: Tensor) -> Tensor:
+    """An empty tensor for one tensor of a guard, with the device and the dtype of its module."""
+    floats = [value for value in (*module.parameters(), *module.buffers()) if value.is_floating_point()]
+    if not floats:
+        return torch.empty_like(bound)
+    return torch.empty_like(bound, device=floats[0].device, dtype=floats[0].dtype)
 
 
 def _fits(module: nn.Module, low: Tensor) -> bool:
-    """Whether a guard has one value for each channel of what a module gives."""
+    """Whether a guard has one value for each channel of a module's output."""
     if refusal(module) is None:
         layer = as_layer("", module)
         return low.shape == (layer.units, *[1] * layer.trailing)
-    # Behind a Linear layer the channels come last, and a norm need not know how many they are.
+    # After a Linear layer the channels come last, and the norm need not know how many there are.
     known = isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)
     return known and (low.dim() == 1 or (low.dim() > 1 and len(low) == module.num_features == low.numel()))

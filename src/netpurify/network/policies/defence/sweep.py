@@ -1,7 +1,8 @@
-"""One sweep of the defence, in a single pass: layer by layer, each fitted to what it used to do.
+"""One pass of the defence over a network: every layer is fitted to the outputs that it gave before.
 
-All clean inputs go through the network at once, and twice side by side: the first half as the purified network sees
-them, the second half as the contaminated one does. So every layer has both at hand when it is called.
+All clean inputs go through the network at once, and twice side by side along the first dimension. The first half passes
+through the layers that are already purified, the second half through the contaminated network. When a layer is called,
+it therefore has its purified and its contaminated inputs at hand.
 """
 
 import copy
@@ -19,36 +20,36 @@ from torch import Tensor, nn
 from netpurify.errors import InputError
 from netpurify.network.adapter.capture import Halt
 from netpurify.network.adapter.layers import Layer, as_layer
-from netpurify.network.policies.defence.guard import Guard, place
+from netpurify.network.policies.defence.guard import Guard, attach_guard
 from netpurify.network.policies.defence.moments import Moments
-from netpurify.network.policies.defence.walk import Walk, given_to, removed
+from netpurify.network.policies.defence.tracing import Trace, first_argument, removing
 from netpurify.network.policies.policy import Progress
 
 TAIL = 0.1
 """Share of a channel's clean values that the guard cuts off at either end, for a strength of 1."""
-_MOST = 0.45
-"""Largest share of anything that the guard cuts off."""
-_CHANGED = (
-    "which layers a network calls must not depend on its weights or inputs; {name} is called {what} while others "
+_LARGEST_CUT = 0.45
+"""Largest share of the values, or of the images, that the guard cuts off."""
+_CALLS_CHANGED = (
+    "which layers a network calls must not depend on its weights or inputs; {name} is called {how} while others "
     "change; leave this layer out"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class LayerFit:
-    """What one layer became.
+class DefendedLayer:
+    """What became of one layer.
 
     Attributes:
         name: Its name in the network.
         kind: Name of its class.
         units: Units of all groups.
         fan_in: Length of a unit's weight vector, bias included.
-        rows: Rows that decided the fit.
-        kept: Share of its response that is kept in each principal direction of the clean inputs, strongest first; the
-            mean over groups.
-        change: Size of the change of its weights, relative to the weights.
-        guarded: Name of the module whose output is kept in range; empty without a guard.
-        clipped: Share of the clean values beyond the range.
+        rows: Rows of clean inputs that the fit uses.
+        kept: Share of the layer's response that is kept in each principal direction of the clean inputs, strongest
+            first; the mean over groups.
+        change: Norm of the change of the weights, relative to the norm of the weights.
+        guarded: Name of the module whose output the guard keeps in range; empty without a guard.
+        clipped: Share of the clean values that lie outside the guard's range.
     """
 
     name: str
@@ -63,149 +64,190 @@ class LayerFit:
 
     @property
     def forgotten(self) -> float:
-        """Share of the directions of its fan-in that are forgotten: 1 less the mean share kept."""
+        """Share of the directions of the fan-in that the layer no longer responds to: 1 minus the mean of ``kept``."""
         return 1.0 - float(self.kept.mean())
 
 
-def sweep(
-    contaminated: nn.Module,
-    layers: Sequence[Layer],
-    walk: Walk,
-    run: Callable[[nn.Module], Any],
-    *,
-    inputs: int,
-    strength: float,
-    guard: bool,
-    progress: Progress | None = None,
-) -> tuple[nn.Module, list[LayerFit]]:
-    """A defended copy of a network, and what its layers became.
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """How copies of one network are defended.
 
-    Args:
+    Attributes:
         contaminated: The network.
         layers: Those of its layers that are to be fitted.
-        walk: How inputs go through it.
+        trace: How inputs go through it.
         run: Calls a network on all clean inputs, twice side by side along the first dimension.
         inputs: How many inputs these are, counted once.
-        strength: Ridge, relative to the mean energy of a layer's inputs. The guard cuts off ``TAIL`` times as much of a
-            channel's values, and as much of the images by a channel's spread.
-        guard: Whether to place guards.
-        progress: Called before each layer.
-
-    Raises:
-        InputError: Weights or inputs of a layer are not finite, or inputs do not go through the network side by side.
-        Exception: Whatever ``progress`` raises.
+        guard: Whether to attach guards.
     """
-    defended = copy.deepcopy(contaminated)
-    modules = dict(defended.named_modules())
-    fits: dict[str, LayerFit] = {}
-    guards: dict[str, Guard] = {}
-    clipped: dict[str, float] = {}
-    dims = {walk.watched[it.name]: it.trailing for it in layers if it.name in walk.watched}
 
-    def fit(layer: Layer) -> Callable:
-        theirs = list(layer.module._forward_hooks.items())
+    contaminated: nn.Module
+    layers: Sequence[Layer]
+    trace: Trace
+    run: Callable[[nn.Module], Any]
+    inputs: int
+    guard: bool
+
+    def defend(self, strength: float, progress: Progress | None = None) -> tuple[nn.Module, list[DefendedLayer]]:
+        """A defended copy of the network, and what became of its layers.
+
+        Args:
+            strength: Ridge, relative to the mean energy of a layer's inputs. The guard cuts off the share
+                ``TAIL * strength`` of a channel's values at either end, and the share ``strength`` of the images with
+                the widest spread.
+            progress: Called before each layer.
+
+        Raises:
+            InputError: Weights or inputs of a layer are not finite, or the network does not treat its inputs one by
+                one.
+            Exception: Whatever ``progress`` raises.
+        """
+        defended = copy.deepcopy(self.contaminated)
+        modules = dict(defended.named_modules())
+        one_pass = _Pass(self, strength, progress)
+        # The fit comes before all hooks that the layer has already (guards, the caller's own), so that these see the
+        # output of the fitted layer; the new guard comes after them.
+        handles = [
+            modules[layer.name].register_forward_hook(
+                one_pass.fitting(as_layer(layer.name, modules[layer.name])), prepend=True, with_kwargs=True
+            )
+            for layer in self.layers
+        ]
+        if self.guard:
+            watched = {self.trace.watched[layer.name]: layer.trailing for layer in self.layers}
+            handles += [
+                modules[name].register_forward_hook(one_pass.guarding(name, trailing), with_kwargs=True)
+                for name, trailing in watched.items()
+            ]
+        with _own_errors(), removing(handles):
+            self.run(defended)
+        for name, guard in one_pass.guards.items():
+            attach_guard(modules[name], guard)
+        return defended, one_pass.layers()
+
+
+class _Pass:
+    """The hooks of one pass, and what they have found so far.
+
+    Attributes:
+        guards: By the name of the module whose output they keep in range.
+    """
+
+    def __init__(self, sweep: Sweep, strength: float, progress: Progress | None) -> None:
+        self._sweep, self._strength, self._progress = sweep, strength, progress
+        self._fitted: dict[str, DefendedLayer] = {}
+        self._clipped: dict[str, float] = {}
+        self.guards: dict[str, Guard] = {}
+
+    def fitting(self, layer: Layer) -> Callable:
+        """A hook that fits a layer when it is called, and gives the output of the fitted layer."""
 
         def hook(_: nn.Module, given: tuple, named: dict[str, Any], output: Tensor) -> Tensor:
-            if progress is not None:
-                progress(layer.name, len(fits), len(walk.order))
-            if layer.name in fits:
-                raise InputError(_CHANGED.format(name=layer.name, what="once more"))
-            now, before = _halves(given_to(given, named), layer.name, inputs)
-            moments = Moments(layer, now, before)
-            old = layer.matrix().to("cpu", torch.float64, copy=True).numpy()  # not the weights that are written below
-            new, kept = moments.fit(old, strength)
-            layer.write(torch.from_numpy(new).to(layer.module.weight))
-            change = float(np.linalg.norm(new - old) / max(float(np.linalg.norm(old)), 1e-300))
-            fits[layer.name] = LayerFit(
-                layer.name, layer.kind, layer.units, layer.fan_in, moments.count, kept.mean(axis=0), change, "", 0.0
-            )
-            return torch.cat([_call(layer.module, theirs, now), output[len(now) :]])
+            if self._progress is not None:
+                self._progress(layer.name, len(self._fitted), len(self._sweep.trace.order))
+            if layer.name in self._fitted:
+                raise InputError(_CALLS_CHANGED.format(name=layer.name, how="once more"))
+            purified, contaminated = self._halves(first_argument(given, named), layer.name)
+            self._fitted[layer.name] = _fit(layer, Moments(layer, purified, contaminated), self._strength)
+            return torch.cat([layer.module.forward(purified), output[len(purified) :]])
 
-        return _ours(hook)
+        return _marking_errors(hook)
 
-    def watch(name: str) -> Callable:
+    def guarding(self, name: str, trailing: int) -> Callable:
+        """A hook that makes the guard of a module's output, with ``trailing`` dimensions after the channels."""
+
         def hook(_: nn.Module, __: tuple, ___: dict[str, Any], output: Tensor) -> Tensor:
-            now, before = _halves(output, name, inputs)
-            found = guards[name] = measure(now, dims[name], strength)
-            clipped[name] = float(((now < found.low) | (now > found.high)).mean(dtype=torch.float64))
-            return torch.cat([found(now), before])
+            purified, contaminated = self._halves(output, name)
+            guard = self.guards[name] = fit_guard(purified, trailing, self._strength)
+            outside = (purified < guard.low) | (purified > guard.high)
+            self._clipped[name] = float(outside.mean(dtype=torch.float64))
+            return torch.cat([guard(purified), contaminated])
 
-        return _ours(hook)
+        return _marking_errors(hook)
 
-    ours = [as_layer(it.name, modules[it.name]) for it in layers]
-    handles = [layer.module.register_forward_hook(fit(layer), with_kwargs=True) for layer in ours]
-    handles += [modules[name].register_forward_hook(watch(name), with_kwargs=True) for name in dims if guard]
-    with _as_they_are(), removed(handles):
-        run(defended)
-    for name in walk.order:
-        if name not in fits:
-            raise InputError(_CHANGED.format(name=name, what="no longer"))
-    for name, found in guards.items():
-        place(modules[name], found)
-    return defended, [_with_guard(fits[name], walk.watched[name], clipped) for name in walk.order]
+    def layers(self) -> list[DefendedLayer]:
+        """What became of the layers, in the order of execution.
+
+        Raises:
+            InputError: A layer was not called in this pass, though it was before.
+        """
+        trace = self._sweep.trace
+        for name in trace.order:
+            if name not in self._fitted:
+                raise InputError(_CALLS_CHANGED.format(name=name, how="no longer"))
+        return [_with_guard(self._fitted[name], trace.watched[name], self._clipped) for name in trace.order]
+
+    def _halves(self, values: Tensor, name: str) -> tuple[Tensor, Tensor]:
+        """What comes from the purified and from the contaminated network."""
+        inputs = self._sweep.inputs
+        if len(values) % (2 * inputs):
+            raise InputError(
+                f"the network must treat its inputs one by one along the first dimension; {name} sees {len(values)} "
+                f"where {2 * inputs} go through; leave this layer out"
+            )
+        return values[: len(values) // 2], values[len(values) // 2 :]
 
 
-def measure(values: Tensor, dims: int, strength: float) -> Guard:
-    """The guard that clean values [images, ..., channels, ...] ask for, with ``dims`` dimensions after the channels."""
-    channels = values.movedim(values.dim() - dims - 1, 0).flatten(1)
+def _fit(layer: Layer, moments: Moments, strength: float) -> DefendedLayer:
+    """Fit a layer and write its new weights."""
+    old = layer.matrix().to("cpu", torch.float64, copy=True).numpy()  # a copy, since the layer is written below
+    new, kept = moments.fit(old, strength)
+    layer.write(torch.from_numpy(new).to(layer.module.weight))
+    return DefendedLayer(
+        name=layer.name,
+        kind=layer.kind,
+        units=layer.units,
+        fan_in=layer.fan_in,
+        rows=moments.count,
+        kept=kept.mean(axis=0),
+        change=float(np.linalg.norm(new - old) / max(float(np.linalg.norm(old)), 1e-300)),
+        guarded="",
+        clipped=0.0,
+    )
+
+
+def fit_guard(values: Tensor, trailing: int, strength: float) -> Guard:
+    """The guard for clean values [images, ..., channels, ...], with ``trailing`` dimensions after the channels."""
+    channels = values.movedim(values.dim() - trailing - 1, 0).flatten(1)
     low, high = _range(channels, TAIL * strength)
     centre = channels.mean(dim=1, dtype=torch.float64).to(values)
-    low, high, centre = (value.reshape(-1, *[1] * dims) for value in (low, high, centre))
+    low, high, centre = (bound.reshape(-1, *[1] * trailing) for bound in (low, high, centre))
     guard = Guard(low, high, centre, torch.full_like(low, torch.inf))
-    if dims:
-        sizes = guard.size(torch.clamp(values, low, high)).flatten(1).T
-        guard.spread = _range(sizes, strength)[1].reshape(low.shape)
+    if trailing:
+        deviations = guard.deviation(torch.clamp(values, low, high)).flatten(1).T
+        guard.spread = _range(deviations, strength)[1].reshape(low.shape)
     return guard
 
 
 def _range(values: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """Values [channels, n] that occur, with so large a share beyond them on either side."""
-    kept = math.floor(min(share, _MOST) * values.shape[1]) + 1
-    return values.topk(kept, dim=1, largest=False).values[:, -1], values.topk(kept, dim=1).values[:, -1]
+    """For each row of values [channels, n], the two that have this share of the row below and above them."""
+    cut = math.floor(min(share, _LARGEST_CUT) * values.shape[1]) + 1
+    return values.topk(cut, dim=1, largest=False).values[:, -1], values.topk(cut, dim=1).values[:, -1]
 
 
-def _with_guard(fit: LayerFit, watched: str, clipped: Mapping[str, float]) -> LayerFit:
-    return replace(fit, guarded=watched, clipped=clipped[watched]) if watched in clipped else fit
+def _with_guard(layer: DefendedLayer, watched: str, clipped: Mapping[str, float]) -> DefendedLayer:
+    return replace(layer, guarded=watched, clipped=clipped[watched]) if watched in clipped else layer
 
 
-def _halves(values: Tensor, name: str, inputs: int) -> tuple[Tensor, Tensor]:
-    if len(values) % (2 * inputs):
-        raise InputError(
-            f"the network must treat its inputs one by one along the first dimension; {name} sees {len(values)} where "
-            f"{2 * inputs} go through; leave this layer out"
-        )
-    return values[: len(values) // 2], values[len(values) // 2 :]
+class _OwnError(Halt):
+    """Carries an error of our own hooks out of a model's call, where it would be taken for an error of the model."""
 
 
-def _call(module: nn.Module, hooks: Sequence[tuple[int, Callable]], given: Tensor) -> Tensor:
-    """What a module gives, with the hooks that it had before ours: guards, and the caller's own."""
-    output = module.forward(given)
-    for key, hook in hooks:
-        named = ({},) if key in module._forward_hooks_with_kwargs else ()
-        changed = hook(module, (given,), *named, output)
-        output = output if changed is None else changed
-    return output
-
-
-class _Stop(Halt):
-    """Carries an error of ours out of a model's call, where it would be taken for one of the model's."""
-
-
-def _ours(hook: Callable) -> Callable:
-    def caught(*given: Any) -> Tensor:
+def _marking_errors(hook: Callable) -> Callable:
+    def marked(*arguments: Any) -> Tensor:
         try:
-            return hook(*given)
+            return hook(*arguments)
         except Exception as error:
-            raise _Stop(error) from error
+            raise _OwnError(error) from error
 
-    return caught
+    return marked
 
 
 @contextmanager
-def _as_they_are() -> Iterator[None]:
-    """Errors of our hooks leave a model's call as what they are."""
+def _own_errors() -> Iterator[None]:
+    """Raise the errors of our own hooks as they were before ``_marking_errors`` wrapped them."""
     try:
         yield
-    except _Stop as stop:
-        (error,) = stop.args
+    except _OwnError as carrier:
+        (error,) = carrier.args
         raise error from error.__cause__
