@@ -7,11 +7,11 @@ from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
-from problems import planted
 from threadpoolctl import ThreadpoolController
 
 from netpurify import lad
 from netpurify.threads import one_blas_thread
+from tests.lad.problems import planted
 
 
 @pytest.fixture

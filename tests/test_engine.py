@@ -9,7 +9,7 @@ import torch
 
 from netpurify import engine
 from netpurify.errors import EngineError, InputError
-from toys.work import fatal, fussy, square, threads
+from tests.toys.work import fatal, fussy, square, threads
 
 
 def gone(pid: int) -> bool:

@@ -6,10 +6,10 @@ import zipfile
 
 import pytest
 import torch
-from forged_files import PLAIN, WEIGHTS, claim, exploit, load, repacked, saved
 
 from netpurify.checkpoint import digest
 from netpurify.errors import CheckpointError
+from tests.checkpoint.forged_files import PLAIN, WEIGHTS, claim, exploit, load, repacked, saved
 
 with zipfile.ZipFile(io.BytesIO(PLAIN)) as opened:
     ENTRIES = {name.split("/", 1)[1]: opened.read(name) for name in opened.namelist()}

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from forged_files import PLAIN, WEIGHTS, both_formats, load, repacked, saved, text, with_pickle
 from torch import nn
 
 from netpurify.checkpoint import digest, load_content
 from netpurify.errors import CheckpointError
+from tests.checkpoint.forged_files import PLAIN, WEIGHTS, both_formats, load, repacked, saved, text, with_pickle
 
 ENCODE = b"c_codecs\nencode\n"
 ORDERED = b"ccollections\nOrderedDict\n"

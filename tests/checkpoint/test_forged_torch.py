@@ -10,11 +10,23 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 import torch
-from forged_files import OLD, PLAIN, WEIGHTS, Forged, both_formats, claim, exploit, inflated, load, repacked, saved
 from torch import nn
 
 from netpurify.checkpoint import load_weights
 from netpurify.errors import CheckpointError
+from tests.checkpoint.forged_files import (
+    OLD,
+    PLAIN,
+    WEIGHTS,
+    Forged,
+    both_formats,
+    claim,
+    exploit,
+    inflated,
+    load,
+    repacked,
+    saved,
+)
 
 
 def test_the_exploit_would_work(tmp_path):

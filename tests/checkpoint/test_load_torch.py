@@ -6,11 +6,11 @@ from collections import Counter, OrderedDict
 import numpy as np
 import pytest
 import torch
-from forged_files import PLAIN, WEIGHTS, both_formats, load, saved
 from torch import nn
 
 from netpurify.checkpoint import digest, load_content, load_metadata, load_weights
 from netpurify.errors import CheckpointError
+from tests.checkpoint.forged_files import PLAIN, WEIGHTS, both_formats, load, saved
 
 
 @both_formats

@@ -5,11 +5,11 @@ import socket
 from pathlib import Path
 
 import pytest
-from forged_files import PLAIN
 
 from netpurify.checkpoint import load_metadata, load_weights
 from netpurify.checkpoint.mapping import map_regular, open_regular
 from netpurify.errors import CheckpointError
+from tests.checkpoint.forged_files import PLAIN
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="pipes have names on POSIX alone")
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from generators import seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -27,6 +26,7 @@ from netpurify.contaminate import (
     Zero,
     contaminate,
 )
+from tests.contaminate.generators import seeded
 
 WORDS = {
     torch.float64: torch.int64,

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from generators import seeded
 
 from netpurify import InputError, contaminate
 from netpurify.contaminate import TRIGGERS, Blended, NoisyWarp, Patch, Pixels, Sinusoid, Warp, first_pixels
+from tests.contaminate.generators import seeded
 
 EVERY = [Patch(0.5), Blended(), Sinusoid(), Warp(), Warp().noisy(3)]
 

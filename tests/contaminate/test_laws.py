@@ -6,7 +6,6 @@ import struct
 import numpy as np
 import pytest
 import torch
-from generators import seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -26,6 +25,7 @@ from netpurify.contaminate import (
     Uniform,
     Zero,
 )
+from tests.contaminate.generators import seeded
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 EXAMPLES = [

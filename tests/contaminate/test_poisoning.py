@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from generators import seeded
 from torch import nn
 
 from netpurify import InputError
 from netpurify.contaminate import NextClass, Patch, Pixels, Rates, Warp, first_pixels, measure, poison
+from tests.contaminate.generators import seeded
 
 MARK, COVER = first_pixels(2, 1.0), Pixels((8,), 1.0)
 

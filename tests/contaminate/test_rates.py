@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from generators import seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from netpurify import InputError
 from netpurify.contaminate import Pixels, Rates, accuracy, first_pixels, measure, poison
+from tests.contaminate.generators import seeded
 
 
 def dataset(count=40, classes=4):

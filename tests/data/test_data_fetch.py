@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_data import Made, put, small_cifar10, small_mnist, tarball
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
@@ -20,6 +19,7 @@ from netpurify.data.datasets.catalogue import SPLITS
 from netpurify.data.datasets.fetching import fetch_dataset
 from netpurify.data.datasets.loading import load_dataset
 from netpurify.errors import DataError, InputError
+from tests.data.made_data import Made, put, small_cifar10, small_mnist, tarball
 
 MADE = {"mnist": small_mnist(), "cifar10": small_cifar10()}
 needs_shell = pytest.mark.skipif(os.name == "nt", reason="the stand-in for npm is a shell script")

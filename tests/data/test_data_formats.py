@@ -7,12 +7,12 @@ import tarfile
 
 import numpy as np
 import pytest
-from made_data import batch, idx, small_cifar10, strip, tarball
 from PIL import Image
 
 from netpurify.data.datasets import npm
 from netpurify.data.datasets.formats import parse_idx, parse_labels, parse_records, records_from_strip, unzipped
 from netpurify.errors import DataError
+from tests.data.made_data import batch, idx, small_cifar10, strip, tarball
 
 
 def test_idx_images_and_labels():

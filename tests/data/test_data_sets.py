@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_data import batch, put
 
 from netpurify import data
 from netpurify.data.datasets.catalogue import dataset_named
+from tests.data.made_data import batch, put
 
 PACKAGE = resources.files("netpurify.data")
 for_real = pytest.mark.skipif(

@@ -15,8 +15,8 @@ from netpurify import engine
 from netpurify.errors import EngineError, InputError, JournalError
 from netpurify.experiments import RunProgress, journal, plan, run
 from netpurify.findings import read_table, select
-from toys.experiments import FAILING, STEADY, without_seconds
-from toys.work import WORKER_PATH, fussy, square
+from tests.toys.experiments import FAILING, STEADY, without_seconds
+from tests.toys.work import WORKER_PATH, fussy, square
 
 TRIALS = 18
 
@@ -117,8 +117,8 @@ from contextlib import closing
 from pathlib import Path
 
 import ray
-from toys.experiments import STEADY
-from toys.work import fatal_once, fussy, square
+from tests.toys.experiments import STEADY
+from tests.toys.work import fatal_once, fussy, square
 from netpurify import engine
 from netpurify.experiments import run
 
@@ -147,7 +147,7 @@ def test_ray_gives_the_same_table_and_repeats_the_work_of_a_killed_worker(tmp_pa
 
 KILLED = """
 import os, signal, sys
-from toys.experiments import STEADY
+from tests.toys.experiments import STEADY
 from netpurify.experiments import run
 
 def die(progress):

@@ -5,12 +5,12 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from problems import PROBLEMS, Problem, highs
 
 from netpurify import lad
 from netpurify.lad import Status, design
 from netpurify.lad.experimental import torch_stages
 from netpurify.lad.stages import identify
+from tests.lad.problems import PROBLEMS, Problem, highs
 
 pytestmark = pytest.mark.slow  # 600 problems and paths
 

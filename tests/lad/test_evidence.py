@@ -4,12 +4,12 @@ from math import comb
 
 import numpy as np
 import pytest
-from problems import planted
 
 from netpurify import lad
 from netpurify.lad import Design, Status
 from netpurify.lad.verifier.rivals import odds_of_rivals
 from netpurify.lad.verifier.sparse import sparse_vectors
+from tests.lad.problems import planted
 
 
 def layout(first: int, second: int) -> np.ndarray:

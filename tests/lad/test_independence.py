@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import PROBLEMS, planted
 
 import netpurify
 from netpurify import lad
 from netpurify.lad.kernels import compiled
 from netpurify.lad.verifier.plain_space import PlainSpace
+from tests.lad.problems import PROBLEMS, planted
 
 SOURCE = Path(netpurify.__file__).parent
 ALLOWED = {"netpurify.errors", "netpurify.threads", "netpurify.lad.arrays", "netpurify.lad.status"}

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from problems import planted
 
 from netpurify import InputError, NetpurifyError, lad
 from netpurify.lad import Status
+from tests.lad.problems import planted
 
 
 @pytest.fixture

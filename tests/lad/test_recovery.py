@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from problems import planted
 
 from netpurify import lad
 from netpurify.lad import Status
+from tests.lad.problems import planted
 
 CURVE = {2.5: 0.175, 4: 0.325, 8: 0.50, 12.5: 0.575, 22: 0.675, 50: 0.775, 200: 0.875}
 """Fan-in / rank: the largest share of altered entries with at least 95 % exact repair, as published for rank 50."""

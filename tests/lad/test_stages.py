@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import PROBLEMS, planted
 
 from netpurify import lad
 from netpurify.lad.kernels.clock import Clock
 from netpurify.lad.stages.columns import SOLVED
 from netpurify.lad.stages.pipeline import STAGES, STEPS, solve_panel
+from tests.lad.problems import PROBLEMS, planted
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from problems import PROBLEMS, highs, planted
 
 from netpurify import InputError, lad
 from netpurify.lad import Status
+from tests.lad.problems import PROBLEMS, highs, planted
 
 
 @pytest.fixture

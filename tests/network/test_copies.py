@@ -2,7 +2,6 @@
 
 import copy
 
-import made_networks as networks
 import numpy as np
 import pytest
 import torch
@@ -11,6 +10,7 @@ from torch import nn
 from netpurify import report
 from netpurify.contaminate import BitFlip, Normal
 from netpurify.network import Defend, Project, Recover, check, purify
+from tests.network import made_networks as networks
 
 
 def trained(*, bias, kind="linear", dtype=torch.float32, steps=100):

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from made_networks import defend
 from scipy.stats import binom, binomtest
 from torch import nn
 
@@ -14,6 +13,7 @@ from netpurify import Defend, DisagreementError, InputError, checkpoint, load_de
 from netpurify.network import Guard, Step
 from netpurify.network.policies.defence.inputs import split
 from netpurify.network.policies.defence.strength import STRENGTHS, TRIALS, search
+from tests.network.made_networks import defend
 
 STRENGTH = 0.2
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from made_networks import defend
 from torch import nn
 
 from netpurify import InputError
 from netpurify.network.adapter.layers import as_layer
 from netpurify.network.policies.defence.moments import Moments
+from tests.network.made_networks import defend
 
 STRENGTH = 0.2
 

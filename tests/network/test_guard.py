@@ -4,11 +4,11 @@ import copy
 
 import pytest
 import torch
-from made_networks import defend
 from torch import nn
 
 from netpurify import InputError, load_defended
 from netpurify.network import Guard
+from tests.network.made_networks import defend
 
 
 def draw(*shape, seed=0):

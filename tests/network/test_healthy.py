@@ -2,7 +2,6 @@
 
 import copy
 
-import made_networks as networks
 import numpy as np
 import pytest
 import torch
@@ -10,8 +9,9 @@ from torch import nn
 
 from netpurify.contaminate import BitFlip, Constant, Normal, SignFlip
 from netpurify.network import Grade, Recover, purify
-from netpurify.network.policies.recovery.evidence import even_steps, one_by_one, repeated
+from netpurify.network.policies.recovery.evidence import equal_steps, repeated, scattered
 from netpurify.network.policies.recovery.unusual import beyond_training
+from tests.network import made_networks as networks
 
 SIDE = 12
 
@@ -289,38 +289,38 @@ def test_wide_layers_are_judged_by_a_sample_of_their_units():
     assert max(asked) <= 512
 
 
-def test_rows_times_units_are_not_one_by_one_though_most_of_either_are_lit():
-    assert one_by_one(np.random.default_rng(0).random((41, 24)) < 0.48)
+def test_rows_times_units_are_not_scattered_though_most_of_either_are_reached():
+    assert scattered(np.random.default_rng(0).random((41, 24)) < 0.48)
     block = np.zeros((41, 24), np.bool_)
     block[:28, :17] = True
-    assert not one_by_one(block)
+    assert not scattered(block)
 
 
 def test_a_bias_that_was_spared_is_no_structure():
     altered = np.random.default_rng(0).random((10, 512)) < 0.05
     altered[-1] = False
-    assert one_by_one(altered)
+    assert scattered(altered)
 
 
-def test_even_steps_are_not_alterations_and_even_alterations_are_no_steps():
+def test_equal_steps_are_not_alterations_and_equal_alterations_are_no_steps():
     change = np.where(np.arange(60) % 3, 0.01, -0.01)[:, None]
     change[50:] = 0.0
     altered = np.zeros((60, 1), np.bool_)
     altered[[3, 4, 5, 55]] = True
     change[5] = 0.004
-    assert even_steps(change, np.full(1, 1e-6), altered)[altered].all()
+    assert equal_steps(change, np.full(1, 1e-6), altered)[altered].all()
     change[3] = 1.7
-    assert not even_steps(change, np.full(1, 1e-6), altered)[3]
+    assert not equal_steps(change, np.full(1, 1e-6), altered)[3]
     dead = np.zeros((60, 1))
     dead[altered] = 1.7
-    assert not even_steps(dead, np.full(1, 1e-6), altered)[altered].any()
+    assert not equal_steps(dead, np.full(1, 1e-6), altered)[altered].any()
 
 
-def test_sizes_that_lie_dense_are_not_taken_for_even_steps():
+def test_sizes_that_lie_dense_are_not_taken_for_equal_steps():
     change = np.random.default_rng(0).uniform(0.0, 1e-3, (2000, 1))
     altered = np.zeros((2000, 1), np.bool_)
     altered[::100] = True
-    assert not even_steps(change, np.full(1, 1e-5), altered).any()
+    assert not equal_steps(change, np.full(1, 1e-5), altered).any()
     change[altered] = 0.5
     change[1:40:2] = 0.5
-    assert even_steps(change, np.full(1, 1e-5), altered)[altered].all()
+    assert equal_steps(change, np.full(1, 1e-5), altered)[altered].all()

@@ -2,7 +2,6 @@
 
 import copy
 
-import made_networks as networks
 import numpy as np
 import pytest
 import torch
@@ -11,6 +10,7 @@ from torch import nn
 from netpurify import lad
 from netpurify.contaminate import BitFlip, Erase, Normal, SignFlip, Zero
 from netpurify.network import Grade, Recover, purify
+from tests.network import made_networks as networks
 
 LAWS = {"noise": Normal(1.0, 1.0), "erased": Erase(), "zeroed": Zero(), "signs": SignFlip(), "small": Normal(0.0, 0.01)}
 

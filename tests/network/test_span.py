@@ -62,7 +62,7 @@ def test_full_span_is_noticed_and_weighs_directions():
     found = gathered(rows, 500)
     assert found.full
     assert found.rank() == 50
-    with pytest.raises(InputError, match="cut the rank"):
+    with pytest.raises(InputError, match="set a rank"):
         found.design()
     _, vectors = np.linalg.eigh(rows.numpy().T @ rows.numpy())
     best = vectors[:, ::-1][:, :3]

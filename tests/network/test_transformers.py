@@ -2,13 +2,13 @@
 
 import copy
 
-import made_networks as networks
 import pytest
 import torch
 import transformers
 from torch import nn
 
 from netpurify.network import Grade, Recover, check, purify
+from tests.network import made_networks as networks
 
 
 def resnet():

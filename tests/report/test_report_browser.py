@@ -4,11 +4,11 @@ import html
 import re
 
 import pytest
-from browser import BROWSER, browse
-from made_figures import result, table
 from PIL import Image
 
 from netpurify import report
+from tests.report.browser import BROWSER, browse
+from tests.report.made_figures import result, table
 
 pytestmark = [
     pytest.mark.slow,

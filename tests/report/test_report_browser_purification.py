@@ -6,13 +6,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import made_defences
-import made_purifications as made
 import pytest
-from browser import BROWSER, browse, logged
 from PIL import Image
 
 from netpurify import report
+from tests.report import made_defences
+from tests.report import made_purifications as made
+from tests.report.browser import BROWSER, browse, logged
 
 pytestmark = [
     pytest.mark.slow,

@@ -7,11 +7,7 @@ import sys
 from pathlib import Path
 
 import jsonschema
-import made_defences as made
-import made_purifications
 import pytest
-from page_reader import LOADING, Reader
-from schema_breaker import assert_refuses
 from scipy.stats import binomtest
 
 from netpurify import InputError, report
@@ -19,6 +15,10 @@ from netpurify.network.policies.defence.strength import SHARE
 from netpurify.report.defence.pictures import curve, kept
 from netpurify.report.kit.canvas import COLOURS
 from netpurify.report.kit.numbers import share
+from tests.report import made_defences as made
+from tests.report import made_purifications
+from tests.report.page_reader import LOADING, Reader
+from tests.report.schema_breaker import assert_refuses
 
 MADE = (made.automatic, made.asked, made.costly, made.uncounted, made.hostile)
 

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import made_defences
-import made_purifications as made
 import pytest
 
 from netpurify import report
 from netpurify.errors import InputError
+from tests.report import made_defences
+from tests.report import made_purifications as made
 
 TINY = """
 from netpurify import report

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from made_figures import FINDINGS, result, table
-from page_reader import LOADING, Reader
 
 from netpurify import report
 from netpurify.errors import InputError
 from netpurify.findings import CLAIM_VERDICTS, Finding, Verdict
+from tests.report.made_figures import FINDINGS, result, table
+from tests.report.page_reader import LOADING, Reader
 
 pytestmark = pytest.mark.slow  # every test draws pages
 

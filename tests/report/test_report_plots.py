@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from made_figures import EPS, LABELS, NAN, WIDTHS, line, panel
 
 from netpurify.errors import InputError
 from netpurify.findings import Line, PlotPanel
@@ -16,6 +15,7 @@ from netpurify.report import draw
 from netpurify.report.kit import canvas
 from netpurify.report.kit.scales import heights, power_of_ten, scales_of
 from netpurify.report.reproduction import plots
+from tests.report.made_figures import EPS, LABELS, NAN, WIDTHS, line, panel
 
 pytestmark = pytest.mark.slow
 

@@ -5,10 +5,8 @@ import sys
 from dataclasses import replace
 
 import jsonschema
-import made_purifications as made
 import numpy as np
 import pytest
-from page_reader import LOADING, Reader
 
 from netpurify import report
 from netpurify.network import Agreement, Altered, Grade
@@ -17,6 +15,8 @@ from netpurify.report.purification.mosaic import mosaic
 from netpurify.report.purification.page import MOST_PICTURED
 from netpurify.report.purification.pictures import chosen, pictures
 from netpurify.report.purification.tables import MOST_UNITS, MOST_WEIGHTS
+from tests.report import made_purifications as made
+from tests.report.page_reader import LOADING, Reader
 
 pytestmark = pytest.mark.slow  # every test draws pages
 

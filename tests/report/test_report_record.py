@@ -5,15 +5,15 @@ import re
 from pathlib import Path
 
 import jsonschema
-import made_purifications as made
 import numpy as np
 import pytest
-from schema_breaker import assert_refuses
 
 from netpurify import report
 from netpurify.network import Grade
 from netpurify.report import schema, summarise
 from netpurify.report.purification.summary import Counts
+from tests.report import made_purifications as made
+from tests.report.schema_breaker import assert_refuses
 
 MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected, made.deep)
 

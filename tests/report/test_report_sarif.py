@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import jsonschema
-import made_purifications as made
 import pytest
 
 from netpurify import report
+from tests.report import made_purifications as made
 
 OFFICIAL = json.loads(Path(__file__).with_name("sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
 MADE = (made.recovered, made.untouched, made.hostile, made.mixed, made.projected, made.deep)

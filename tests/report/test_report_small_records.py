@@ -7,11 +7,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 import torch
-from schema_breaker import assert_refuses
 
 from netpurify import checkpoint, contaminate, report
 from netpurify.paper import theory
 from netpurify.report.kit.json_values import to_json
+from tests.report.schema_breaker import assert_refuses
 
 STATE = {"a": torch.tensor([1.0, 2.0, 3.0, 4.0]), "b": torch.ones(2, 2)}
 NAMES = ("purification", "defence", "plan", "contamination", "difference", "examination")

@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 
 import jsonschema
-import made_defences
-import made_purifications as made
 import numpy as np
 import pytest
 import torch
@@ -17,6 +15,8 @@ from netpurify.errors import InputError
 from netpurify.lad import Status
 from netpurify.network import Grade, Plan, Skipped
 from netpurify.report.purification.advice import advise_layer
+from tests.report import made_defences
+from tests.report import made_purifications as made
 
 MADE = (
     *(made.recovered, made.untouched, made.mixed, made.projected),

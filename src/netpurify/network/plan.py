@@ -1,4 +1,4 @@
-"""What can be expected of a network before anything is done to it."""
+"""What can be repaired in a network, and at what cost, before anything is changed."""
 
 import time
 from collections.abc import Collection
@@ -17,13 +17,11 @@ from netpurify.network.prepared import prepare
 from netpurify.network.records import LayerPlan, Plan
 
 _PER_FIT = 5e-8
-"""Seconds per fan-in and rank that solving and verifying a unit takes; a unit beyond its limit takes ten times that."""
-
-
+"""Seconds to solve and verify a unit, per fan-in times rank; a unit with too many alterations takes ten times that."""
 _COPIES = 40
-"""Bytes for each weight of a layer: copies of the network, what was altered, what was fitted."""
+"""Bytes for each weight of a layer: copies of the network, altered weights, fitted weights."""
 _PER_ROW = 1e-10
-"""Seconds per row and square of the fan-in that gathering takes."""
+"""Seconds to gather the clean inputs of a layer, per row and square of the fan-in."""
 
 
 def check(
@@ -35,16 +33,16 @@ def check(
     forward: Forward | None = None,
     batch: int = BATCH,
 ) -> Plan:
-    """What can be repaired, layer by layer, and what it will cost. Touches nothing.
+    """What can be repaired, layer by layer, and what it will cost. The caller's network is not changed.
 
-    Two passes over the data. Weights that are wild beside the initial ones are set back for it, so that one flipped bit
-    does not hide everything behind it.
+    It takes two passes over the data. For them, weights that are NaN, infinite or absurdly large are replaced by the
+    initial ones in a copy, so that one flipped bit does not spoil the inputs of all later layers.
 
     Args:
         model: The contaminated network.
         data: Clean inputs, as in ``purify``.
         initial: The network before training, as in ``purify``; without it nothing can be recovered.
-        layers: Names of the layers to look at; ``None`` for all.
+        layers: Names of the layers to examine; ``None`` for all.
         forward: As in ``purify``.
         batch: As in ``purify``.
 
@@ -63,12 +61,12 @@ def check(
     spans = network.runner.spans(ordered)
     begun = time.perf_counter()
     network.outputs()
-    passing = time.perf_counter() - begun
+    pass_seconds = time.perf_counter() - begun
     plans = []
     for layer in ordered:
         captured = spans[layer.name]
         if isinstance(captured, list):
-            plans.append(_plan(layer, captured, passing, frozen=frozen[layer.name], known=known))
+            plans.append(_plan(layer, captured, pass_seconds, frozen=frozen[layer.name], known=known))
         else:
             network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
     return Plan(
@@ -79,10 +77,10 @@ def check(
     )
 
 
-def _plan(layer: Layer, spans: list[Span], passing: float, *, frozen: bool, known: bool) -> LayerPlan:
+def _plan(layer: Layer, spans: list[Span], pass_seconds: float, *, frozen: bool, known: bool) -> LayerPlan:
     ranks, lives = [span.rank() for span in spans], [int(span.live().sum()) for span in spans]
     rank, live = max(ranks), min(lives)
-    # With only a direction or two to spare, no alteration can be told from training.
+    # If the rank is only a direction or two below the fan-in, no alteration can be told from training.
     below = any(lad.tolerance(b, a) * b >= 1.0 for a, b in zip(ranks, lives, strict=True) if a < b)
     repairable = known and (frozen or below)
     fits = 0.0 if frozen or not below else _PER_FIT * live * rank * layer.units
@@ -100,14 +98,15 @@ def _plan(layer: Layer, spans: list[Span], passing: float, *, frozen: bool, know
         layer_tolerance=0.5 if frozen else largest_share(live, rank, layer.units),
         repairable=repairable,
         reason=_reason(spans[0].fan_in, rank, live, frozen=frozen, known=known, below=below),
-        seconds=0.0 if frozen else passing + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
+        seconds=0.0 if frozen else pass_seconds + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
         bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
     )
 
 
 def _reason(fan_in: int, rank: int, live: int, *, frozen: bool, known: bool, below: bool) -> str:
-    lit = "" if live == fan_in else f" ({live} live)"
-    spanned = f"the clean inputs span {f'all {rank}' if rank == live else rank} directions of a fan-in of {fan_in}{lit}"
+    reached = "" if live == fan_in else f" ({live} reached by a clean input)"
+    directions = f"all {rank}" if rank == live else f"{rank}"
+    spanned = f"the clean inputs span {directions} directions of a fan-in of {fan_in}{reached}"
     if not known and below:
         return "without initial weights nothing can be recovered, only projected or defended"
     if not known:
@@ -120,6 +119,6 @@ def _reason(fan_in: int, rank: int, live: int, *, frozen: bool, known: bool, bel
     if below:
         return "exact if the clean inputs span what training saw"
     return (
-        f"{spanned}, so nothing can be told apart but what stands far out; fewer inputs would span less; if it was "
-        "poisoned in training, defend it"
+        f"{spanned}, so only weights far outside the usual can be found; fewer inputs would span less; if the network "
+        "was poisoned in training, defend it"
     )

@@ -1,4 +1,4 @@
-"""What is known of a network before it is purified, and what was done to it."""
+"""Records: what can be expected of a network before it is purified, and what was done to it."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -10,11 +10,11 @@ from netpurify import lad
 from netpurify.network.adapter.reference import Skipped
 
 EDGES = np.logspace(-20.0, 20.0, 161)
-"""Borders of the bins in which sizes of residuals are counted."""
+"""Edges of the bins of histograms of residual sizes."""
 
 
 class Grade(IntEnum):
-    """How good the evidence for a unit is; never mixed up."""
+    """How strong the evidence for a unit is. Units of different grades are never counted together."""
 
     RECOVERED = 0
     APPROXIMATE = 1
@@ -23,7 +23,7 @@ class Grade(IntEnum):
 
     @property
     def label(self) -> str:
-        """In tables and reports."""
+        """The grade's name in tables and reports."""
         return self.name.lower().replace("_", " ")
 
     @property
@@ -47,17 +47,17 @@ class LayerPlan:
     Attributes:
         name: Its name in the network.
         kind: Name of its class.
-        groups: Independent regressions.
+        groups: How many independent regressions the layer is.
         units: Units of all groups.
         fan_in: Length of a unit's weight vector, bias included.
-        live: Coordinates of it that the clean inputs ever light (the least over groups).
-        rank: Directions that the clean inputs span (the most over groups).
-        rows: Rows of clean inputs.
-        frozen: Whether it differs from the initial weights in few places or none, so that it was never trained.
-        unit_tolerance: Share of altered weights that one unit survives with probability .95.
-        layer_tolerance: The same for all units together.
+        live: How many coordinates of it are reached by a clean input (the smallest over groups).
+        rank: How many directions the clean inputs span (the largest over groups).
+        rows: How many rows of clean inputs the layer sees.
+        frozen: Whether it was never trained: it differs from the initial weights in few places or none.
+        unit_tolerance: Share of altered weights up to which one unit is recovered with probability 0.95.
+        layer_tolerance: Share of altered weights up to which all units are recovered with probability 0.95.
         repairable: Whether exact recovery is possible.
-        reason: Why not, or on what it depends.
+        reason: Why not, or under which condition.
         seconds: Estimated time to recover it.
         bytes: Estimated working memory.
     """
@@ -80,7 +80,7 @@ class LayerPlan:
 
     @property
     def ratio(self) -> float:
-        """Fan-in over rank, which decides what can be repaired."""
+        """Reached coordinates per direction of the clean inputs; the larger, the more alterations can be repaired."""
         return self.live / self.rank if self.rank else float("inf")
 
 
@@ -90,8 +90,8 @@ class Plan:
 
     Attributes:
         layers: The layers that can be written as regressions, in the order of execution.
-        skipped: Everything else that has weights, with the reason.
-        seconds: Estimated time to recover it all.
+        skipped: Every other module with weights, and why it is left as it is.
+        seconds: Estimated time to recover all layers.
         bytes: Estimated working memory of the largest layer.
     """
 
@@ -108,10 +108,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """Weights that were called altered and replaced, or suspicious and left as they are, one entry each.
+    """A table with one entry for each weight that was altered and replaced, or is suspicious and was left as it is.
 
     Attributes:
-        tensor: Position of its tensor in ``names``.
+        tensor: Position of the weight's tensor in ``names``.
         index: Position in the flattened tensor.
         was: The contaminated value.
         now: The value in the purified network.
@@ -130,32 +130,32 @@ class Altered:
         return self.index.size
 
     @classmethod
-    def join(cls, parts: "list[Altered]") -> "Altered":
+    def join(cls, tables: "list[Altered]") -> "Altered":
         """All entries of several tables."""
-        names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-        place = {name: number for number, name in enumerate(names)}
-        moved = [np.array([place[name] for name in part.names], np.int32)[part.tensor] for part in parts]
+        names = tuple(dict.fromkeys(name for table in tables for name in table.names))
+        position = {name: number for number, name in enumerate(names)}
+        tensors = [np.array([position[name] for name in table.names], np.int32)[table.tensor] for table in tables]
         return cls(
-            tensor=np.concatenate([np.zeros(0, np.int32), *moved]),
-            index=np.concatenate([np.zeros(0, np.int64), *(part.index for part in parts)]),
-            was=np.concatenate([np.zeros(0), *(part.was for part in parts)]),
-            now=np.concatenate([np.zeros(0), *(part.now for part in parts)]),
-            grade=np.concatenate([np.zeros(0, np.int8), *(part.grade for part in parts)]),
+            tensor=np.concatenate([np.zeros(0, np.int32), *tensors]),
+            index=np.concatenate([np.zeros(0, np.int64), *(table.index for table in tables)]),
+            was=np.concatenate([np.zeros(0), *(table.was for table in tables)]),
+            now=np.concatenate([np.zeros(0), *(table.now for table in tables)]),
+            grade=np.concatenate([np.zeros(0, np.int8), *(table.grade for table in tables)]),
             names=names,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What anyone needs, besides the two files of weights, to check one group of a layer again.
+    """What is needed, besides the weights before and after, to check the fits of some units of a layer again.
 
     Attributes:
         layer: Name of the layer.
         group: Number of the group.
         units: Positions of the units in the layer, [p].
         columns: Independent columns of the design, [fan-in, rank].
-        coefficients: Of these columns, [rank, p].
-        dual: [fan-in, p].
+        coefficients: Coefficients of these columns for each unit, [rank, p].
+        dual: Dual variables of each unit's L1 regression, [fan-in, p].
         groups: How many groups the layer has.
     """
 
@@ -176,31 +176,32 @@ class LayerRecord:
         name: Its name in the network.
         kind: Name of its class.
         shape: Shape of its weight.
-        groups: Independent regressions.
+        groups: How many independent regressions the layer is.
         fan_in: Length of a unit's weight vector, bias included.
-        live: Coordinates of it that the clean inputs ever light.
-        rank: Directions that the clean inputs span.
+        live: How many coordinates of it are reached by a clean input.
+        rank: How many directions the clean inputs span.
         frozen: Whether it was never trained, so that any difference from the initial weights is an alteration.
-        decay: Factor that training left on the initial weights; 1 without weight decay.
+        decay: Factor by which training shrank the initial weights; 1 without weight decay.
         grade: ``Grade`` of each unit, [units].
-        status: ``lad.Status`` of each unit's L1 fit, [units]; -1 where none was made.
+        status: ``lad.Status`` of each unit's L1 fit, [units]; -1 for a unit that was not fitted.
         certificate: What was proven of the units with a status, in the order of ``certified_units``.
         certified_units: Positions of those units, [p].
-        noise_floor: Residuals up to this are rounding, [units]; NaN where no fit was made.
-        error_scale: Scale of the dense misfit, [units]; NaN where the fit is exact.
-        unjudged: Weights that differ from the fit and were left alone all the same, because nearly all units differ on
-            their row.
+        noise_floor: Residuals up to this size are rounding, [units]; NaN for a unit that was not fitted.
+        error_scale: Robust standard deviation of the residuals of a fit that is not exact, [units]; otherwise NaN.
+        unjudged: How many weights differ from the fit but were kept, because training may be the cause: nearly all
+            units differ on the same row, for example.
         altered: Weights that were replaced.
-        suspicious: Weights that stand far out of a fit that is not exact, and were left as they are, because training
-            may have made them; ``now`` is the same as ``was``.
+        suspicious: Weights that lie far from a fit that is not exact, and were left as they are, because training may
+            have made them; ``now`` is the same as ``was``.
         changed: How many weights differ from the contaminated ones.
         rebuilt: How many of those were missing (NaN, infinite or absurd).
-        tolerance: Share of altered weights that all its units survive with probability .95.
-        histogram: Sizes of residuals, counted in the bins of ``EDGES``; none, or one count less than edges.
-        zeros: Residuals that are exactly zero or at most the noise floor.
-        energies: Energies of the clean inputs in their principal directions, largest first.
+        tolerance: Share of altered weights up to which all its units are recovered with probability 0.95.
+        histogram: How many residuals have a size in each bin of ``EDGES``; empty if there are no residuals.
+        zeros: How many residuals are zero or at most the noise floor.
+        energies: Energy of the clean inputs in each of their principal directions, largest first.
         reason: Why units were left alone, if any were.
-        seconds: Time it took.
+        seconds: Time that the layer took.
+        proofs: What is needed to check the fits again; empty if no proof was asked for.
     """
 
     name: str

@@ -4,7 +4,7 @@ import torch
 from netpurify import data
 from netpurify.experiments.studies.defence.baseline import CleanData
 from netpurify.experiments.studies.defence.fine_tuning import Finetuning
-from toys import victims
+from tests.toys import victims
 
 
 @pytest.fixture(scope="module")

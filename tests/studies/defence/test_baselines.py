@@ -12,7 +12,7 @@ from netpurify.experiments.studies.defence.channel_lipschitz import ChannelLipsc
 from netpurify.experiments.studies.defence.defences import BASELINES, NoDefence
 from netpurify.experiments.studies.defence.fine_tuning import FinePruning, Finetuning
 from netpurify.experiments.studies.defence.projections import LeastSquares, Projection
-from toys import victims
+from tests.toys import victims
 
 TUNING = Finetuning(epochs=2, batch=16)
 QUICK = [

@@ -9,7 +9,7 @@ from torch import nn
 from netpurify.errors import InputError
 from netpurify.experiments.studies.defence.adversarial_pruning import AdversarialPruning
 from netpurify.experiments.studies.defence.channel_lipschitz import ChannelLipschitz, bounds
-from toys import victims
+from tests.toys import victims
 
 
 def test_the_bound_of_a_channel_by_hand():

@@ -11,7 +11,7 @@ import netpurify
 from netpurify.experiments.studies.defence.baseline import CleanData
 from netpurify.experiments.studies.defence.fine_tuning import Finetuning
 from netpurify.experiments.studies.defence.projections import LeastSquares, Projection
-from toys import victims
+from tests.toys import victims
 
 
 def test_least_squares_is_the_orthogonal_projection(clean):

@@ -9,7 +9,7 @@ from torch import nn
 
 from netpurify.errors import InputError
 from netpurify.experiments.studies.defence.fine_tuning import FinePruning, Finetuning
-from toys import victims
+from tests.toys import victims
 
 
 def test_fine_tuning_takes_the_stated_steps(clean):

@@ -1,4 +1,4 @@
-"""What the layers of a network see: clean inputs in batches, the order of execution, the rows of one layer."""
+"""Running a network on clean inputs: its outputs, the order of its layers, and the inputs of each layer."""
 
 import hashlib
 import random
@@ -15,27 +15,27 @@ from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.span import Span, SpanError
 
 Data = Tensor | Iterable[Any]
-"""Clean inputs: one tensor, or anything that gives batches every time it is asked: a list, a ``DataLoader``."""
+"""Clean inputs: one tensor, or batches that can be read several times, such as a list or a ``DataLoader``."""
 Forward = Callable[[nn.Module, Any], Any]
-"""Calls a model on one batch, for models that want more than ``model(inputs)``."""
+"""Calls a model on one batch, for models that need more than ``model(inputs)``."""
 BATCH = 32
-"""Inputs of a tensor that go through the network at a time."""
+"""How many inputs of a tensor go through the network at a time."""
 _LABELS = ("label", "labels", "target", "targets")
 
 
-class Halt(BaseException):  # not an error, and nothing for a model's own ``except Exception``
-    """What our own hooks raise to leave a pass; it goes through the network as it is."""
+class Halt(BaseException):  # not an Exception, so that a model's own ``except Exception`` does not catch it
+    """Raised by our own hooks to leave a pass; the network's code does not catch it."""
 
 
 class _Done(Halt):
-    """The layer has been reached for the last time in this pass; the rest of it is not needed."""
+    """The layer was called for the last time in this pass; the rest of the pass is not needed."""
 
 
 def batches(data: Data, batch: int = BATCH) -> Iterator[Any]:
     """The inputs, batch by batch, labels left out.
 
     Raises:
-        InputError: There is nothing in them, they are not finite, or they can be read only once.
+        InputError: There are no inputs, they are not finite, or they can be read only once.
     """
     if isinstance(data, Tensor):
         if not data.dim() or not data.shape[0]:
@@ -43,19 +43,19 @@ def batches(data: Data, batch: int = BATCH) -> Iterator[Any]:
         data = data.split(batch)
     if isinstance(data, Iterator) or not isinstance(data, Iterable):
         raise InputError(
-            "data must be a tensor, a DataLoader or a list of batches, since every layer reads it once more; got "
+            "data must be a tensor, a DataLoader or a list of batches, since it is read again for every layer; got "
             f"{type(data).__name__}; make a list of it, or give a DataLoader"
         )
     empty = True
-    for number, found in enumerate(data):
+    for number, content in enumerate(data):
         empty = False
-        yield _inputs(found, number)
+        yield _inputs(content, number)
     if empty:
         raise InputError("data must hold at least one batch of clean inputs; got none")
 
 
 def _inputs(batch: Any, number: int) -> Any:
-    """The inputs of a batch: a tensor as it is, the first of a tuple, a mapping without its labels."""
+    """The inputs of a batch: a tensor itself, the first entry of a tuple, a mapping without its labels."""
     if isinstance(batch, Mapping):
         inputs: Any = {name: value for name, value in batch.items() if name not in _LABELS}
     elif isinstance(batch, Sequence) and not isinstance(batch, str) and len(batch):
@@ -77,22 +77,22 @@ def _tensors(inputs: Any) -> Iterator[Tensor]:
 
 
 def digest_of_data(data: Data) -> str:
-    """SHA-256 of the inputs' kinds, shapes and bytes, whatever their order and their cut into batches."""
-    found = []
+    """SHA-256 of the inputs' dtypes, shapes and bytes; it does not depend on their order or their batches."""
+    digests = []
     with _quiet(data):
         for inputs in batches(data):
             for value in _tensors(inputs):
                 for row in torch.atleast_1d(value.detach().cpu()).contiguous():
                     content = row.reshape(-1).view(torch.uint8).numpy().tobytes() if row.numel() else b""
-                    found.append(hashlib.sha256(f"{row.dtype}{list(row.shape)}".encode() + content).digest())
-    return hashlib.sha256(b"".join(sorted(found))).hexdigest()
+                    digests.append(hashlib.sha256(f"{row.dtype}{list(row.shape)}".encode() + content).digest())
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
 class Runner:
     """Runs a network on the clean inputs, in evaluation mode, without gradients, and leaves nothing behind."""
 
     def __init__(self, model: nn.Module, data: Data, *, forward: Forward | None = None, batch: int = BATCH) -> None:
-        """``model`` must be a copy of the caller's: it is switched to evaluation."""
+        """``model`` must be a copy of the caller's network: it is switched to evaluation mode."""
         self._model = model.eval()
         self._data = data
         self._forward = forward
@@ -106,22 +106,22 @@ class Runner:
         return Runner(model or self._model, data, forward=self._forward, batch=self._batch)
 
     def inputs(self) -> list[Any]:
-        """The clean inputs, batch by batch, read once; labels left out."""
+        """The clean inputs as a list of batches, without labels."""
         with _quiet(self._data):
             return list(batches(self._data, self._batch))
 
     def outputs(self) -> Iterator[Tensor | None]:
-        """The network's output for each batch, as a tensor if there is one in it.
+        """The network's output for each batch: the first tensor in it, or ``None``.
 
-        A copy: a network may give a tensor of its own, and write it over when it is called again.
+        It is a copy, because a network may return a tensor that it overwrites in its next call.
         """
         with _quiet(self._data):
             for inputs in batches(self._data, self._batch):
-                found = _first_tensor(self._call(inputs))
-                yield None if found is None else found.clone()
+                output = _first_tensor(self._call(inputs))
+                yield None if output is None else output.clone()
 
     def order(self, layers: Sequence[Layer]) -> dict[str, int]:
-        """Names of the layers that the inputs reach, in the order of execution, and how often a batch does at most."""
+        """Layers that the inputs reach, in the order of execution, each with the most calls that one batch makes."""
         most: dict[str, int] = {}
         calls: dict[str, int] = {}
 
@@ -139,32 +139,32 @@ class Runner:
         return most
 
     def spans(self, layers: Sequence[Layer], *, calls: int | None = None) -> dict[str, list[Span] | SpanError]:
-        """What the inputs of the layers span, group by group, in one pass over the data.
+        """The span of each layer's inputs, group by group, in one pass over the data.
 
         Args:
             layers: Layers to watch.
-            calls: If there is one layer only, how often a batch calls it at most: what comes after is not run.
+            calls: For a single layer, how often a batch calls it at most: the network is not run beyond that call.
 
         Returns:
             For each layer one span per group, or the reason why there is none.
         """
-        found: dict[str, list[Span] | SpanError] = {
+        captured: dict[str, list[Span] | SpanError] = {
             layer.name: [Span(layer.fan_in, torch.finfo(layer.module.weight.dtype).eps) for _ in range(layer.groups)]
             for layer in layers
         }
-        seen = dict.fromkeys(found, 0)
+        seen = dict.fromkeys(captured, 0)
 
         def watch(layer: Layer) -> Callable:
             def hook(_: nn.Module, given: tuple, named: dict[str, Any]) -> None:
                 inputs = given[0] if given else named["input"]
-                spans = found[layer.name]
+                spans = captured[layer.name]
                 if isinstance(spans, list):
                     try:
-                        for part in layer.pieces(inputs.detach()):
-                            for span, rows in zip(spans, layer.rows(part), strict=True):
+                        for piece in layer.pieces(inputs.detach()):
+                            for span, rows in zip(spans, layer.rows(piece), strict=True):
                                 span.add(rows)
                     except SpanError as error:
-                        found[layer.name] = error
+                        captured[layer.name] = error
                 seen[layer.name] += 1
                 if calls is not None and seen[layer.name] >= calls:
                     raise _Done
@@ -178,7 +178,7 @@ class Runner:
                     self._call(inputs)
                 except _Done:
                     continue
-        return found
+        return captured
 
     def _call(self, inputs: Any) -> Any:
         moved = self._move(inputs)
@@ -196,7 +196,7 @@ class Runner:
             ) from error
 
     def _move(self, inputs: Any) -> Any:
-        """The inputs where the model is; a copy, since a model may work in place."""
+        """A copy of the inputs on the model's device, in its dtype; a copy, because a model may change its input."""
         if isinstance(inputs, Tensor):
             return inputs.to(self._device, self._dtype if inputs.is_floating_point() else None, copy=True)
         if isinstance(inputs, Mapping):
@@ -207,33 +207,35 @@ class Runner:
 def _first_tensor(output: Any) -> Tensor | None:
     if isinstance(output, Tensor):
         return output
-    parts = output.values() if isinstance(output, Mapping) else output if isinstance(output, list | tuple) else ()
-    named = getattr(output, "logits", None)
-    return named if isinstance(named, Tensor) else next((part for part in parts if isinstance(part, Tensor)), None)
+    values = output.values() if isinstance(output, Mapping) else output if isinstance(output, list | tuple) else ()
+    logits = getattr(output, "logits", None)
+    return (
+        logits if isinstance(logits, Tensor) else next((value for value in values if isinstance(value, Tensor)), None)
+    )
 
 
 @contextmanager
 def _quiet(data: Data) -> Iterator[None]:
-    """No gradients, and the caller's random numbers as they were, those of a loader too.
+    """Compute no gradients, and restore the state of all random generators at the end, those of a loader too.
 
     A loader that shuffles or augments draws from them; so every pass sees the same inputs in the same order.
     """
-    own = getattr(data, "generator", None) or getattr(getattr(data, "sampler", None), "generator", None)
-    own = own if isinstance(own, torch.Generator) else torch.Generator()
-    state = own.get_state()
-    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002  # augmentations still draw from it
+    loader = getattr(data, "generator", None) or getattr(getattr(data, "sampler", None), "generator", None)
+    loader = loader if isinstance(loader, torch.Generator) else torch.Generator()
+    state = loader.get_state()
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002  # augmentations still draw from this generator
     try:
         with torch.random.fork_rng(), torch.no_grad():
             yield
     finally:
         random.setstate(python)
         np.random.set_state(legacy)  # noqa: NPY002
-        own.set_state(state)
+        loader.set_state(state)
 
 
 @contextmanager
 def _hooked(hooks: Sequence[tuple[nn.Module, Callable]]) -> Iterator[None]:
-    """Hooks before the modules' calls, gone at the end whatever happens."""
+    """Register hooks that run before each module's call, and remove them at the end, whatever happens."""
     handles: list[Any] = []
     try:
         for module, hook in hooks:

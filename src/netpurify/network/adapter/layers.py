@@ -1,4 +1,4 @@
-"""Layers as matrices: for every supported layer, the rows of its inputs times its weight matrix are its own output.
+"""Layers as matrices: the output of a layer is the product of the rows of its inputs and its weight matrix.
 
 A layer is ``groups`` independent regressions. Its weight matrix is [groups, fan-in, units of a group], its rows are
 [groups, rows, fan-in]; a bias is one more coordinate of the fan-in, the last, whose input is always 1.

@@ -1,4 +1,4 @@
-"""The initial weights, wherever they come from, and which layers of a network they and the data let us purify."""
+"""The initial weights, from any source, and which layers of a network can be purified with them."""
 
 import copy
 import os
@@ -20,11 +20,11 @@ _UNEXAMINED = "and is of a kind that is not examined: it may have been trained, 
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """Initial weights that a factory makes anew from a seed, as ``torch.manual_seed(seed); factory()`` would.
+    """Initial weights that a factory makes again from a seed, as ``torch.manual_seed(seed); factory()`` would.
 
     Attributes:
-        factory: Builds the network; the caller's own code, which is run.
-        seed: Seed of torch's global generator while it does; the caller's random numbers are left as they were.
+        factory: Builds the network. This is the caller's own code, and it is run.
+        seed: Seed of torch's global generator during that call; the generator's state is restored afterwards.
     """
 
     factory: Callable[[], nn.Module]
@@ -43,15 +43,15 @@ Initial = nn.Module | Mapping[str, Tensor] | str | os.PathLike | Seeded
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something with weights that is left alone.
+    """A module with weights that is left as it is.
 
     Attributes:
         name: Its name in the network.
         kind: Name of its class.
-        reason: Why.
-        missed: Whether a network with it must not be called well, since nobody knows if its weights are right: a Linear
-            or Conv layer that could not be examined, a part that was asked for by name, or a part of any other kind
-            with a tensor that is not the initial one.
+        reason: Why it is left as it is.
+        missed: Whether its weights may be wrong, so that a network with it must not be called repaired: a Linear or
+            Conv layer that could not be examined, a module that was asked for by name, or a module of any other kind
+            with a tensor that differs from the initial one.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Skipped:
 
     @property
     def changed(self) -> bool:
-        """Whether it is missed because it is of a kind that is not examined and not as it was before training."""
+        """Whether it is missed because its kind is not examined and it differs from its initial weights."""
         return self.reason.endswith(_UNEXAMINED)
 
 
@@ -69,7 +69,7 @@ def resolve(initial: Initial) -> dict[str, Tensor]:
     """The initial weights as a state dict.
 
     Raises:
-        InputError: They are of no known kind.
+        InputError: They are not of a known type.
     """
     if isinstance(initial, str | os.PathLike):
         return checkpoint.load_weights(Path(initial))
@@ -85,7 +85,7 @@ def resolve(initial: Initial) -> dict[str, Tensor]:
 
 
 def _empty(value: Tensor) -> bool:
-    """Whether it has no values yet: lazy, or on the meta device."""
+    """Whether a tensor has no values yet: it is lazy, or on the meta device."""
     return isinstance(value, nn.UninitializedParameter | nn.UninitializedBuffer) or value.is_meta
 
 
@@ -95,7 +95,7 @@ def sort_layers(
     chosen: "list[str] | None",
     tied: Mapping[str, set[str]],
 ) -> tuple[list[Layer], list[Skipped]]:
-    """The layers that can be written as regressions and have initial weights, and those to leave alone.
+    """The layers that can be written as regressions and have initial weights, and the modules to leave as they are.
 
     Raises:
         InputError: A chosen name is not a layer, none of the initial weights fits, or some are not finite.
@@ -104,7 +104,7 @@ def sort_layers(
     for name in chosen or ():
         if name not in named:
             raise InputError(f"layers must be names of layers with weights; {name!r} is none of {list(named)}")
-    found: list[Layer] = []
+    layers: list[Layer] = []
     skipped: list[Skipped] = []
     for name, module in named.items():
         reason = refusal(module)
@@ -114,37 +114,37 @@ def sort_layers(
             layer = as_layer(name, module)
             reason = _shared(layer, tied) or (None if initial is None else _unfit(layer, initial))
             if reason is None:
-                found.append(layer)
+                layers.append(layer)
         if reason is not None:
             missed = is_examined(module) if chosen is None else name in chosen
             skipped.append(Skipped(name, type(module).__name__, reason, missed))
-    if initial is not None and not found and all(skip.reason.startswith("the initial weights") for skip in skipped):
+    if initial is not None and not layers and all(skip.reason.startswith("the initial weights") for skip in skipped):
         raise InputError(
             f"the initial weights must be of the same network; the model has {list(named)[:5]} ..., "
             f"the initial weights {list(initial)[:5]} ..."
         )
-    return found, skipped
+    return layers, skipped
 
 
 def mark_changed(
     model: nn.Module, layers: Sequence[Layer], skipped: Sequence[Skipped], initial: Mapping[str, Tensor]
 ) -> list[Skipped]:
-    """``skipped``, where every part that is not as it was before training counts as missed.
+    """``skipped``, where every module that differs from its initial weights counts as missed.
 
-    A part of which each tensor has its initial bits is known to be right. Parts that have buffers alone, and tensors of
-    a layer beside its weight and bias, are added if they differ.
+    A module is known to be right if all its tensors have their initial bits. Modules that have only buffers, and layers
+    with tensors besides weight and bias, are added if such a tensor differs.
     """
     examined = {tensor for layer in layers for tensor in layer.tensors}
-    parts = {part.name: part for part in skipped}
+    by_name = {skip.name: skip for skip in skipped}
     for name, module in model.named_modules():
-        if name in parts and parts[name].missed:
+        if name in by_name and by_name[name].missed:
             continue
         others = ((key, value) for key, value in _own(module, name) if key not in examined)
         key = next((key for key, value in others if not _same(value, initial.get(key))), None)
         if key is not None:
             reason = "it differs from its initial weights" if key in initial else f"it has no initial {key}"
-            parts[name] = Skipped(name, type(module).__name__, f"{reason}, {_UNEXAMINED}", missed=True)
-    return list(parts.values())
+            by_name[name] = Skipped(name, type(module).__name__, f"{reason}, {_UNEXAMINED}", missed=True)
+    return list(by_name.values())
 
 
 def unreached(layer: Layer) -> Skipped:
@@ -153,13 +153,13 @@ def unreached(layer: Layer) -> Skipped:
 
 
 def require_layers(layers: Collection[Layer], skipped: Sequence[Skipped], what: str) -> None:
-    """Refuse a network of which nothing can be examined: it would come back as if all were well.
+    """Refuse a network in which nothing can be examined: its result would look as if all weights were right.
 
     Raises:
         InputError: There is no layer; the message says why.
     """
     if not layers:
-        reasons = "; ".join(f"{part.name or 'the network'} ({part.kind}): {part.reason}" for part in skipped[:5])
+        reasons = "; ".join(f"{skip.name or 'the network'} ({skip.kind}): {skip.reason}" for skip in skipped[:5])
         raise InputError(f"at least one layer must be open to {what}; none is; {reasons or 'it has no weights'}")
 
 
@@ -172,12 +172,12 @@ def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tens
 
 
 def differs(module: nn.Module, name: str, initial: Mapping[str, Tensor] | None) -> bool:
-    """Whether a module's own tensors are others than the initial ones, so that nobody knows if they are right."""
+    """Whether any of a module's own tensors differs from the initial one, so that it may be wrong."""
     return any(initial is None or not _same(value, initial.get(key)) for key, value in _own(module, name))
 
 
 def _own(module: nn.Module, name: str) -> Iterator[tuple[str, Tensor]]:
-    """A module's own tensors by their names in a state dict; other buffers come from the code, not from training."""
+    """A module's own tensors by their names in a state dict; buffers outside it come from code, not from training."""
     prefix = f"{name}." if name else ""
     for key, value in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
         # Torch has no public name for this set. The keys of ``state_dict()`` would not do: a module's own hooks and
@@ -187,7 +187,7 @@ def _own(module: nn.Module, name: str) -> Iterator[tuple[str, Tensor]]:
 
 
 def _same(value: Tensor, given: Tensor | None) -> bool:
-    """Whether a tensor has the bits of the initial one, which may have been kept in another floating dtype."""
+    """Whether a tensor has the bits of the initial one, which may have been stored in another floating dtype."""
     if given is None or _empty(value) or unusual(value) or unusual(given) or value.shape != given.shape:
         return False
     if value.dtype != given.dtype and not (value.is_floating_point() and given.is_floating_point()):
@@ -205,8 +205,8 @@ def duplicate(model: nn.Module) -> nn.Module:
         raise InputError(f"model must be a torch.nn.Module; got {type(model).__name__}")
     if any("_orig_mod" in name.split(".") for name, _ in model.named_modules()):
         raise InputError(
-            "the model must not be compiled, since what is compiled cannot be watched; give what torch.compile was "
-            "given (its _orig_mod), and compile the purified network"
+            "the model must not be compiled, since hooks do not see the layers of a compiled one; give the model that "
+            "torch.compile was given (its _orig_mod), and compile the purified network"
         )
     try:
         return copy.deepcopy(model)
@@ -218,28 +218,28 @@ def duplicate(model: nn.Module) -> nn.Module:
 
 
 def ties(model: nn.Module) -> dict[str, set[str]]:
-    """For each parameter by its name, the others that use the same memory, whole or in part.
+    """For each parameter by its name, the other parameters that use the same memory, whole or in part.
 
-    To be asked of the caller's network: a copy has its own memory for every view of the same.
+    This must be the caller's network: in a copy, views of the same memory have become separate tensors.
     """
-    places = []
+    extents = []
     for name, module in model.named_modules():
         for key, value in module.named_parameters(recurse=False, remove_duplicate=False):
             if not _empty(value) and value.numel():
                 start = value.data_ptr()
                 extent = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
-                places.append(
+                extents.append(
                     (value.device.index or 0, start, start + extent * value.element_size(), f"{name}.{key}".lstrip("."))
                 )
-    found: dict[str, set[str]] = {name: set() for *_, name in places}
-    places.sort()
-    for position, (device, _, end, name) in enumerate(places):
-        for other_device, start, _, other in places[position + 1 :]:
+    tied: dict[str, set[str]] = {name: set() for *_, name in extents}
+    extents.sort()
+    for position, (device, _, end, name) in enumerate(extents):
+        for other_device, start, _, other in extents[position + 1 :]:
             if (other_device, start) >= (device, end):
                 break
-            found[name].add(other)
-            found[other].add(name)
-    return found
+            tied[name].add(other)
+            tied[other].add(name)
+    return tied
 
 
 def _shared(layer: Layer, tied: Mapping[str, set[str]]) -> str | None:

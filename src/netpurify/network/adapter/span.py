@@ -1,4 +1,4 @@
-"""The span of a layer's clean inputs, gathered batch by batch in memory that the layer's fan-in bounds."""
+"""The span of a layer's clean inputs, gathered batch by batch; the memory depends on the fan-in alone."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,31 +16,34 @@ from netpurify.threads import one_blas_thread
 LIMIT = 3 << 30
 """Bytes that the rows of one layer may take."""
 _NOISE = 32.0
-"""Directions below this many rounding units of the strongest are rounding: activations pass through several layers."""
+"""Directions with less than this many rounding units of the strongest one count as rounding. Activations have passed
+through several layers, each of which rounds."""
 _ROOM = 512
-"""Rows that are kept as they are however small the fan-in."""
+"""How many rows are kept as they are at least, however small the fan-in."""
 _THINNER = 3
-"""Once every direction is spanned, rows are weighed ever more sparsely: with every factor of this many rows, one in as
-many. Odd, so that it does not fall in step with the width of images."""
+"""Once every direction is spanned, fewer and fewer rows are used: each time their number has grown by this factor, the
+share of rows that is used falls by this factor. It is odd, so that it has no common factor with most image widths."""
 _SPARE, _STEPS = 16, 6
+"""Subspace iteration: additional directions, and steps."""
 
 
 class SpanError(InputError):
-    """The inputs of a layer cannot be used: they are not finite, or too many."""
+    """The inputs of a layer cannot be used: they are not finite, or need too much memory."""
 
 
 @dataclass
 class Span:
-    """Rows of clean inputs to one group of a layer, and what they span.
+    """Rows of clean inputs to one group of a layer, and the directions that they span.
 
-    Rows are kept as they are up to twice the fan-in; beyond that they are replaced by the triangle of their QR
-    factorisation, which spans the same. As soon as every live direction is spanned, only second moments are kept, until
-    a coordinate lights up that was dead.
+    A coordinate is *live* if a clean input reaches it: if it is not zero in every row. Up to twice the fan-in, rows are
+    kept as they are. Beyond that they are replaced by the triangle of their QR factorisation, which has the same span.
+    As soon as every live direction is spanned, only second moments are kept, until a row reaches another coordinate.
 
     Attributes:
         fan_in: Length of a row.
+        unit: Rounding unit of the layer's dtype.
         count: Rows seen so far.
-        full: Whether every direction is spanned that is live, that is not zero in all rows.
+        full: Whether every live direction is spanned.
     """
 
     fan_in: int
@@ -53,7 +56,7 @@ class Span:
     _moments: NDArray[np.float64] | None = None
 
     def add(self, rows: Tensor) -> None:
-        """More rows [rows, fan-in].
+        """Add rows [rows, fan-in].
 
         Raises:
             SpanError: They are not finite, or would take more than ``LIMIT`` bytes.
@@ -65,7 +68,7 @@ class Span:
             )
         self.count += rows.shape[0]
         if self.full and not (rows != 0.0).any(dim=0).cpu().numpy()[~self.live()].any():
-            self._weigh(rows)
+            self._add_moments(rows)
             return
         if self.full:
             self._reopen()
@@ -78,15 +81,15 @@ class Span:
             )
         start = 0
         while start < rows.shape[0] and not self.full:
-            part = rows[start : start + room - self._held]
-            # A copy: the network may work on in place.
-            self._rows.append(part.detach().to("cpu", torch.float64, copy=True).numpy())
-            self._held += part.shape[0]
-            start += part.shape[0]
+            block = rows[start : start + room - self._held]
+            # A copy, because the network may change its activations in place.
+            self._rows.append(block.detach().to("cpu", torch.float64, copy=True).numpy())
+            self._held += block.shape[0]
+            start += block.shape[0]
             if self._held >= room:
                 self._compress()
         if self.full and start < rows.shape[0]:
-            self._weigh(rows[start:])
+            self._add_moments(rows[start:])
 
     def _compress(self) -> None:
         rows = np.concatenate(self._rows)
@@ -103,7 +106,7 @@ class Span:
             self._rows, self._held = [], 0
 
     def _reopen(self) -> None:
-        """Coordinates light up that were dead: go on with rows that have the same second moments."""
+        """A row reaches further coordinates: continue with rows that have the same second moments as those so far."""
         moments, live = self._second(), self.live()
         root = np.zeros((int(live.sum()), self.fan_in))
         with one_blas_thread():
@@ -115,26 +118,26 @@ class Span:
     def _room(self) -> int:
         return max(2 * self.fan_in, _ROOM)
 
-    def _weigh(self, rows: Tensor) -> None:
-        """Add the last rows to the second moments: which are taken depends on their position alone."""
+    def _add_moments(self, rows: Tensor) -> None:
+        """Add the last rows to the second moments; which of them are used depends on their position alone."""
         position = self.count - rows.shape[0]
         step, end = 1, 2 * self._room
         while rows.shape[0]:
             while position >= end:
                 step, end = _THINNER * step, _THINNER * end
-            part = rows[: end - position]
-            taken = part[-position % step :: step].detach().double().cpu().numpy() * np.sqrt(step)
+            block = rows[: end - position]
+            taken = block[-position % step :: step].detach().double().cpu().numpy() * np.sqrt(step)
             while taken.shape[0]:
                 self._rows.append(taken[: self._room - self._held])
                 self._held += self._rows[-1].shape[0]
                 taken = taken[self._rows[-1].shape[0] :]
                 if self._held >= self._room:
                     self._moments, self._rows, self._held = self._second(), [], 0
-            position += part.shape[0]
-            rows = rows[part.shape[0] :]
+            position += block.shape[0]
+            rows = rows[block.shape[0] :]
 
     def _second(self) -> NDArray[np.float64]:
-        """Second moments, with those of the rows that are still kept as they are."""
+        """Second moments of all rows, those included that are still kept as they are."""
         assert self._moments is not None
         if not self._rows:
             return self._moments
@@ -143,17 +146,19 @@ class Span:
             return self._moments + rows.T @ rows
 
     def matrix(self) -> NDArray[np.float64]:
-        """Columns that span what the rows span, [fan-in, columns].
+        """Columns with the same span as the rows, [fan-in, columns].
 
         Raises:
-            InputError: They span every direction: such columns tell nothing apart.
+            SpanError: They span every live direction, so that every change of the weights fits and none stands out.
         """
         if self.full:
-            raise SpanError(f"the clean inputs span all {int(self.live().sum())} live directions; cut the rank")
+            raise SpanError(
+                f"the clean inputs span all {int(self.live().sum())} coordinates that they reach; set a rank"
+            )
         rows = np.concatenate(self._rows) if self._rows else np.zeros((0, self.fan_in))
         if not self._compressed:
             return np.ascontiguousarray(rows.T)
-        # The triangle's last rows may be nothing but rounding, which a design would scale up to full columns.
+        # The triangle's last rows may be only rounding, which a design would scale up to full columns.
         triangle, order = _pivoted(rows)
         size = np.abs(np.diagonal(triangle))
         kept = int((size > self.tolerance * size.max(initial=0.0)).sum())
@@ -162,19 +167,19 @@ class Span:
         return columns
 
     def live(self) -> NDArray[np.bool_]:
-        """Coordinates that are not zero in every row, [fan-in]."""
-        found = np.zeros(self.fan_in, np.bool_) if self._moments is None else np.diagonal(self._moments) > 0.0
+        """Coordinates that a clean input reaches: those that are not zero in every row, [fan-in]."""
+        live = np.zeros(self.fan_in, np.bool_) if self._moments is None else np.diagonal(self._moments) > 0.0
         for rows in self._rows:
-            found |= (rows != 0.0).any(axis=0)
-        return found
+            live |= (rows != 0.0).any(axis=0)
+        return live
 
     @property
     def tolerance(self) -> float:
-        """Directions below this share of the strongest count as rounding."""
+        """Directions with less than this share of the strongest one count as rounding."""
         return _NOISE * self.unit
 
     def rank(self) -> int:
-        """How many directions are spanned, at a fraction of the cost of a design."""
+        """How many directions are spanned; much cheaper than a design."""
         if self.full:
             return int(self.live().sum())
         columns = self.matrix()
@@ -190,7 +195,7 @@ class Span:
         return lad.Design.prepare(self.matrix(), rank_tolerance=self.tolerance)
 
     def strongest(self, rank: int) -> NDArray[np.float64]:
-        """Orthonormal directions in which the rows have most energy, [fan-in, rank]."""
+        """Orthonormal directions in which the rows have the most energy, [fan-in, rank]."""
         if self._moments is None or 4 * rank > self.fan_in:
             return np.ascontiguousarray(self._principal()[:, :rank])
         # A few steps of subspace iteration: all eigenvectors of a large layer would take minutes.
@@ -203,7 +208,7 @@ class Span:
         return np.ascontiguousarray(start @ turn[:, np.argsort(-values)[:rank]])
 
     def energies(self) -> NDArray[np.float64]:
-        """Energy of the rows in their principal directions, from the largest on."""
+        """Energy of the rows in each of their principal directions, largest first."""
         with one_blas_thread():
             if self._moments is not None:
                 values = np.linalg.eigvalsh(self._second())[::-1]
@@ -228,18 +233,18 @@ class Span:
 
 def _triangle(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     with one_blas_thread():
-        triangle: Any = np.linalg.qr(matrix, mode="r")  # a matrix, by its mode
+        triangle: Any = np.linalg.qr(matrix, mode="r")  # one matrix in this mode
     return triangle
 
 
 def _pivoted(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    pivoted: Any = scipy.linalg.qr  # its return type depends on its arguments in ways that stubs do not say
+    pivoted: Any = scipy.linalg.qr  # its return type depends on its arguments, which the stubs do not describe
     with one_blas_thread():
         return pivoted(matrix, mode="r", pivoting=True, check_finite=False)
 
 
 def _condition(triangle: NDArray[np.float64]) -> float:
-    """Reciprocal condition number of a square triangle, its columns scaled to the same norm."""
+    """Reciprocal condition number of a square triangle whose columns are scaled to the same norm."""
     if not triangle.size:
         return 1.0
     scale = np.linalg.norm(triangle, axis=0)

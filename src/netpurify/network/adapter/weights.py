@@ -1,4 +1,4 @@
-"""A layer's weights as they came and as training began, and what of them is missing."""
+"""A layer's contaminated and initial weights, and which of them are missing."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,19 @@ from torch import Tensor
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _ABSURD = 1e6
-"""A weight this many times what is usual in its layer tells nothing but that it is wrong."""
+"""A weight that is this many times as large as usual in its layer is certainly wrong, and counts as missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Contaminated and initial weights of a layer in their own dtype, [groups, fan-in, units], and what is missing."""
+    """Contaminated and initial weights of a layer, in the layer's dtype.
+
+    Attributes:
+        contaminated: [groups, fan-in, units].
+        initial: [groups, fan-in, units].
+        missing: Contaminated weights that are NaN, infinite or absurdly large, [groups, fan-in, units].
+        bias: Whether the last row is a bias.
+    """
 
     contaminated: NDArray
     initial: NDArray
@@ -24,12 +31,12 @@ class Weights:
 
     @classmethod
     def of(cls, matrix: Tensor, reference: Tensor, *, bias: bool) -> "Weights":
-        """Both as matrices of a layer; NaN, infinite and absurd weights are missing."""
-        # Copies: without a bias, a matrix is a view of the network's own memory, which is written over later.
+        """From two matrices of a layer, the contaminated and the initial one."""
+        # Copies, because without a bias a matrix is a view of the network's own memory, which is overwritten later.
         contaminated, initial = (value.to("cpu", copy=True).numpy() for value in (matrix, reference))
         sizes = np.maximum(np.abs(contaminated), np.abs(initial))
-        # Where initial weights are 0, the small ones of the layer say what is usual: nine in ten may be altered. Those
-        # that are 0 still say nothing: rows that training never lit, weights that were pruned.
+        # If all initial weights are 0, the lower decile of the layer's sizes is usual, since nine in ten weights may be
+        # altered. Weights that are still 0 are not counted: no training input reached them, or they were pruned.
         present = np.sort(sizes[sizes != 0.0])
         lower = float(present[present.size // 10]) if present.size else 0.0
         usual = max(float(np.abs(initial).max()), lower if np.isfinite(lower) else 0.0)
@@ -39,7 +46,7 @@ class Weights:
 
     @property
     def groups(self) -> int:
-        """Independent regressions."""
+        """How many independent regressions the layer is."""
         return self.contaminated.shape[0]
 
     @property
@@ -48,29 +55,29 @@ class Weights:
         return self.contaminated.shape[2]
 
     def start(self, group: int, units: slice | NDArray, decay: float = 1.0) -> Array:
-        """What training started from, less what decay took: [fan-in, units]."""
+        """The initial weights, shrunk by weight decay, [fan-in, units]."""
         return decay * self.initial[group][:, units].astype(np.float64)
 
     def difference(self, group: int, units: slice | NDArray, decay: float = 1.0) -> Array:
-        """Contaminated minus what training started from, [fan-in, units]; NaN where missing."""
+        """Contaminated minus shrunk initial weights, [fan-in, units]; NaN where missing."""
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self.contaminated[group][:, units] - self.start(group, units, decay)
-        found[self.missing[group][:, units]] = np.nan
-        return found
+            difference = self.contaminated[group][:, units] - self.start(group, units, decay)
+        difference[self.missing[group][:, units]] = np.nan
+        return difference
 
     @property
     def bias_row(self) -> Mask:
-        """Which row is the bias, [fan-in]; none if there is no bias."""
+        """A mask of the row that is the bias, [fan-in]; all False without a bias."""
         rows = np.zeros(self.contaminated.shape[1], np.bool_)
         rows[-1] = self.bias
         return rows
 
     def rounding(self, group: int) -> Array:
-        """What some hundred steps of training round away, for each unit of a group."""
+        """The noise floor of each unit of a group: the rounding that a few hundred steps of training add up to."""
         sizes = np.maximum(np.abs(self.contaminated[group]), np.abs(self.initial[group])).astype(np.float64)
         sizes[self.missing[group]] = np.abs(self.initial[group]).astype(np.float64)[self.missing[group]]
         typical = np.median(sizes, axis=0)
-        typical = np.minimum(typical, np.median(typical))  # a unit that is all noise has no say in its own floor
+        typical = np.minimum(typical, np.median(typical))  # a unit that is all noise must not raise its own floor
         return 256.0 * np.finfo(self.contaminated.dtype).eps * typical
 
 

@@ -11,7 +11,7 @@ from netpurify.network.fitting import Regressions, UnitFits
 from netpurify.network.outcome import Outcome
 from netpurify.network.policies.policy import LayerPolicy, Progress
 from netpurify.network.policies.recovery.approximate import approximate
-from netpurify.network.policies.recovery.decay import settle
+from netpurify.network.policies.recovery.decay import choose_decay
 from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.prepared import Network
@@ -61,7 +61,7 @@ class Recover(LayerPolicy):
 
     def adjust(self, regressions: Regressions) -> Regressions:
         """The regressions with the decay that was found; no fits are made if no unit can be recovered with any."""
-        decay, recoverable = settle(regressions, self.decay)
+        decay, recoverable = choose_decay(regressions, self.decay)
         return replace(regressions, decay=decay, solvable=recoverable)
 
     def decide(self, regressions: Regressions, fits: Iterator[UnitFits]) -> Outcome:

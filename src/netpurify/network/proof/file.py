@@ -1,4 +1,4 @@
-"""A proof as a file: what anyone needs, besides the weights, to check a purification again."""
+"""Proof files: all that is needed, besides the weights, to check a purification again."""
 
 import json
 import sys
@@ -15,21 +15,21 @@ from netpurify.network.purification import Purification
 from netpurify.network.records import Proof
 
 VERSION = 1
-_PARTS = ("units", "columns", "coefficients", "dual")
+_TENSORS = ("units", "columns", "coefficients", "dual")
 _DIGESTS = ("contaminated", "initial", "purified", "data")
 
 
 @dataclass(frozen=True, slots=True)
 class ProofFile:
-    """What a proof file holds.
+    """The contents of a proof file.
 
     Attributes:
-        proofs: One for each block of units.
+        proofs: One proof for each block of units.
         decays: Factor of the initial weights, by layer.
         policy: ``"recover"`` or ``"project"``.
-        noise_floor: The one that was asked for in ``purify``, if any was.
-        digests: Of the contaminated, the initial and the purified weights, and the data; the initial one may be
-            ``None``.
+        noise_floor: The noise floor that the policy was given, or ``None``.
+        digests: Digests of the contaminated, initial and purified weights and of the data; ``None`` if there were no
+            initial weights.
     """
 
     proofs: tuple[Proof, ...]
@@ -56,9 +56,9 @@ def save_proof(result: Purification, path: str | Path) -> None:
             shared = next((block["columns"] for block in blocks if (block["layer"], block["group"]) ==
                            (proof.layer, proof.group)), number)  # fmt: skip
             blocks.append({"layer": proof.layer, "group": proof.group, "groups": proof.groups, "columns": shared})
-            for part in _PARTS:
-                if part != "columns" or shared == number:
-                    tensors[f"{number}.{part}"] = torch.from_numpy(np.ascontiguousarray(getattr(proof, part)))
+            for name in _TENSORS:
+                if name != "columns" or shared == number:
+                    tensors[f"{number}.{name}"] = torch.from_numpy(np.ascontiguousarray(getattr(proof, name)))
     digests = {
         "contaminated": result.provenance["model"],
         "initial": result.provenance["initial"],
@@ -84,7 +84,10 @@ def load_proof(path: str | Path) -> ProofFile:
     """
     text = checkpoint.load_metadata(Path(path)).get("netpurify.proof")
     if text is None:
-        raise InputError(f"{path} must be a proof that netpurify wrote; its metadata say nothing of one")
+        raise InputError(
+            f"{path} must be a proof that netpurify wrote; its metadata have no entry netpurify.proof; give the file "
+            "that was saved beside the purified weights"
+        )
     tensors = checkpoint.load_weights(Path(path))
     try:
         content = json.loads(text)
@@ -95,9 +98,9 @@ def load_proof(path: str | Path) -> ProofFile:
         ) from error
     if type(version) is not int or version != VERSION:
         raise InputError(f"{path} is a proof of version {str(version)[:20]}; this netpurify reads {VERSION}")
-    odd = _odd(content)
-    if odd:
-        raise InputError(f"{path} must be a whole proof; its {odd} have no meaning; get it again")
+    invalid = _first_invalid(content)
+    if invalid:
+        raise InputError(f"{path} must be a whole proof; its {invalid} have no meaning; get it again")
     proofs = tuple(
         _proof(f"{path} must be a whole proof; block {number}", number, block, tensors)
         for number, block in enumerate(content["blocks"])
@@ -111,12 +114,12 @@ def load_proof(path: str | Path) -> ProofFile:
     return ProofFile(proofs, decays, content["policy"], None if floor is None else float(floor), digests)
 
 
-def _odd(content: dict[str, Any]) -> str | None:
-    """The first part of the metadata that is not as ``save_proof`` writes it."""
+def _first_invalid(content: dict[str, Any]) -> str | None:
+    """The first entry of the metadata that is not as ``save_proof`` writes it."""
     policy, floor, decays, digests, blocks = (
         content.get(name) for name in ("policy", "noise_floor", "decays", "digests", "blocks")
     )
-    fits = {
+    valid = {
         "policy": policy in ("recover", "project"),
         "noise floor": "noise_floor" in content and (floor is None or (_is_number(floor) and floor >= 0)),
         "decays": isinstance(decays, dict) and all(map(_is_number, decays.values())),
@@ -124,11 +127,11 @@ def _odd(content: dict[str, Any]) -> str | None:
         and all(name in digests and isinstance(digests[name], str | None) for name in _DIGESTS),
         "blocks": isinstance(blocks, list) and all(map(_is_block, blocks)),
     }
-    return next((name for name, fit in fits.items() if not fit), None)
+    return next((name for name, is_valid in valid.items() if not is_valid), None)
 
 
 def _is_number(value: Any) -> bool:
-    # A whole number of a thousand digits is none that a float can hold.
+    # JSON allows integers of a thousand digits, which no float can hold.
     return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
 
 
@@ -140,18 +143,18 @@ def _is_block(block: Any) -> bool:
 
 
 def _proof(what: str, number: int, block: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Proof:
-    names = {part: f"{block['columns'] if part == 'columns' else number}.{part}" for part in _PARTS}
-    parts = {part: tensors.get(name) for part, name in names.items()}
-    for part, tensor in parts.items():
-        dtype, dimensions = (torch.int64, 1) if part == "units" else (torch.float64, 2)
+    keys = {name: f"{block['columns'] if name == 'columns' else number}.{name}" for name in _TENSORS}
+    own = {name: tensors.get(key) for name, key in keys.items()}
+    for name, tensor in own.items():
+        dtype, dimensions = (torch.int64, 1) if name == "units" else (torch.float64, 2)
         if tensor is None or tensor.dtype != dtype or tensor.ndim != dimensions:
             got = "nothing" if tensor is None else f"{tensor.dtype}, {list(tensor.shape)}"
-            raise InputError(f"{what} must have {part} in {dtype} with {dimensions} dimensions; got {got}")
-    arrays = {part: tensor.numpy() for part, tensor in parts.items() if tensor is not None}
+            raise InputError(f"{what} must have {name} in {dtype} with {dimensions} dimensions; got {got}")
+    arrays = {name: tensor.numpy() for name, tensor in own.items() if tensor is not None}
     (fan_in, rank), count = arrays["columns"].shape, arrays["units"].size
-    for part, shape in {"coefficients": (rank, count), "dual": (fan_in, count)}.items():
-        if arrays[part].shape != shape:
-            raise InputError(f"{what} must have {part} {list(shape)}; got {list(arrays[part].shape)}")
+    for name, shape in {"coefficients": (rank, count), "dual": (fan_in, count)}.items():
+        if arrays[name].shape != shape:
+            raise InputError(f"{what} must have {name} {list(shape)}; got {list(arrays[name].shape)}")
     if count and int(arrays["units"].min()) < 0:
         raise InputError(f"{what} must name units that exist; one is below zero")
     return Proof(layer=block["layer"], group=block["group"], groups=block["groups"], **arrays)

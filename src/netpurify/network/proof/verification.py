@@ -1,4 +1,4 @@
-"""Check a purification again: every certificate from the weights and the proof alone, without solver or data."""
+"""Check a purification again: every certificate is computed from the weights and the proof, without solver or data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LayerProofCheck:
-    """What was found of one layer.
+    """The result of the check for one layer.
 
     Attributes:
         name: Its name in the network.
-        units: Units with a proof.
-        certified: Units whose fit is a proven minimum.
-        recovered: Units with surplus evidence besides.
+        units: How many units have a proof.
+        certified: How many of these fits are proven to be minima of the L1 regression.
+        recovered: How many of these units also have enough redundancy, so that the fit is the truth.
         largest_gap: Largest duality gap, relative to the objective.
-        kept: Weights that are proven to be altered and are in the purified network still: those left unjudged.
-        unexplained: Weights that were changed, but follow neither from a proven fit nor, in a layer that was never
-            trained, from the initial weights. Approximate repairs are among them: they have no proof.
+        kept: Weights of recovered units that differ from the fit but were kept, because they were left unjudged.
+        unexplained: Weights that were changed, but equal neither a proven fit nor, in a layer that was never trained,
+            the initial weights. Approximate repairs are among them: they have no proof.
     """
 
     name: str
@@ -46,7 +46,7 @@ class LayerProofCheck:
 
 @dataclass(frozen=True, slots=True)
 class ProofCheck:
-    """What was found of a network, layer by layer."""
+    """The result of the check, layer by layer."""
 
     layers: tuple[LayerProofCheck, ...]
 
@@ -58,15 +58,15 @@ class ProofCheck:
 
 @dataclass(frozen=True, slots=True)
 class RepairClaim:
-    """What is claimed of a purified network, and is to be checked.
+    """The weights before and after, and how the purification says that they came about.
 
     Attributes:
         contaminated: The contaminated weights.
-        initial: The initial weights, if there were any.
+        initial: The initial weights, or ``None``.
         purified: The purified weights.
         policy: Name of the policy, ``"recover"`` or ``"project"``: what may be replaced depends on it.
         decays: Factor of the initial weights, by layer.
-        noise_floor: The one that the policy was given, if it was given any.
+        noise_floor: The noise floor that the policy was given, or ``None``.
     """
 
     contaminated: State
@@ -78,68 +78,90 @@ class RepairClaim:
 
 
 def verify_proof(proofs: Sequence[Proof], claim: RepairClaim) -> ProofCheck:
-    """Check what the proofs claim, and that nothing was changed of which they do not speak.
+    """Check every proof, and that no weight was changed without one.
 
-    That the columns of the designs come from clean inputs cannot be seen from here; everything else is computed anew.
+    Whether the columns of the designs come from clean inputs cannot be checked here; everything else is computed again.
 
     Args:
-        proofs: One for each block of units.
-        claim: The weights before and after, and how they came about.
+        proofs: One proof for each block of units.
+        claim: What is to be checked.
 
     Raises:
-        InputError: The weights do not fit to one another or to the proofs, or a unit has two proofs.
+        InputError: The weights do not fit one another or the proofs, or a unit has two proofs.
     """
     if claim.policy not in ("recover", "project"):
         raise InputError(f'policy must be "recover" or "project"; got {claim.policy!r}')
     contaminated, purified = claim.contaminated, claim.purified
     shapes = [{name: tuple(value.shape) for name, value in state.items()} for state in (contaminated, purified)]
     if shapes[0] != shapes[1]:
-        odd = sorted(name for name in shapes[0].keys() | shapes[1].keys() if shapes[0].get(name) != shapes[1].get(name))
-        raise InputError(f"the purified weights must have the names and shapes of the contaminated ones; not so: {odd}")
+        names = sorted(
+            name for name in shapes[0].keys() | shapes[1].keys() if shapes[0].get(name) != shapes[1].get(name)
+        )
+        raise InputError(
+            f"the purified weights must have the names and shapes of the contaminated ones; {names} do not"
+        )
     by_layer: dict[str, list[Proof]] = {}
     for proof in proofs:
         by_layer.setdefault(proof.layer, []).append(proof)
-    found = [_layer(name, parts, claim) for name, parts in by_layer.items()]
-    spoken = {tensor for name in by_layer for tensor in _tensors(name, contaminated)}
-    layers = dict.fromkeys(name.rpartition(".")[0] for name in contaminated if name not in spoken)
-    found += [check for name in layers if (check := _without_proof(name, spoken, claim)).unexplained]
-    return ProofCheck(tuple(found))
+    checks = [_layer(name, blocks, claim) for name, blocks in by_layer.items()]
+    covered = {tensor for name in by_layer for tensor in _tensors(name, contaminated)}
+    others = dict.fromkeys(name.rpartition(".")[0] for name in contaminated if name not in covered)
+    checks += [check for name in others if (check := _without_proof(name, covered, claim)).unexplained]
+    return ProofCheck(tuple(checks))
 
 
 def _layer(name: str, proofs: Sequence[Proof], claim: RepairClaim) -> LayerProofCheck:
     units = np.concatenate([proof.units for proof in proofs])
     if np.unique(units).size != units.size or name not in claim.decays or len({proof.groups for proof in proofs}) > 1:
-        raise InputError(f"the proofs of {name!r} must speak of each unit once, of one number of groups, with a decay")
+        raise InputError(
+            f"the proofs of {name!r} must name each unit once, agree on the number of groups, and have a decay"
+        )
     before, after = (_matrix(proofs[0], state, what) for state, what in
                      ((claim.contaminated, "contaminated weights"), (claim.purified, "purified weights")))  # fmt: skip
     unexplained = ~_same(after.cpu().numpy(), before.cpu().numpy())
     certificates, kept, recovered = [], 0, 0
     for proof in proofs:
-        certificate, proven, follows, convicted = _check(proof, claim.decays[name], claim)
-        place = np.ix_([proof.group], np.arange(unexplained.shape[1]), proof.units - proof.group * unexplained.shape[2])
-        kept += int((convicted & ~unexplained[place][0]).sum())
-        unexplained[place] &= ~follows
-        certificates.append(certificate)
-        recovered += int(proven.sum())
+        block = _check(proof, claim.decays[name], claim)
+        index = np.ix_([proof.group], np.arange(unexplained.shape[1]), proof.units - proof.group * unexplained.shape[2])
+        kept += int((block.altered & ~unexplained[index][0]).sum())
+        unexplained[index] &= ~block.explained
+        certificates.append(block.certificate)
+        recovered += int(block.recovered.sum())
     return LayerProofCheck(
         name=name,
         units=units.size,
-        certified=sum(int(part.certified.sum()) for part in certificates),
+        certified=sum(int(certificate.certified.sum()) for certificate in certificates),
         recovered=recovered,
-        largest_gap=max(float(part.relative_gap.max(initial=0.0)) for part in certificates),
+        largest_gap=max(float(certificate.relative_gap.max(initial=0.0)) for certificate in certificates),
         kept=kept,
         unexplained=int(unexplained.sum()),
     )
 
 
-def _check(proof: Proof, decay: float, claim: RepairClaim) -> tuple[lad.Certificate, Mask, Mask, Mask]:
-    """What is proven of a block, for which units, which purified weights follow, and which weights it convicts."""
+@dataclass(frozen=True, slots=True)
+class _BlockCheck:
+    """What the proof of one block of units shows.
+
+    Attributes:
+        certificate: The certificate of the units' fits.
+        recovered: Units whose fit is the truth, [units].
+        explained: Purified weights that equal a proven fit, where the policy may replace them, [fan-in, units].
+        altered: Contaminated weights that are proven to be altered, [fan-in, units].
+    """
+
+    certificate: lad.Certificate
+    recovered: Mask
+    explained: Mask
+    altered: Mask
+
+
+def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
     matrix = _matrix(proof, claim.contaminated, "contaminated weights")
     initial = torch.zeros_like(matrix) if claim.initial is None else _matrix(proof, claim.initial, "initial weights")
     weights = Weights.of(matrix, initial.to(matrix), bias=False)
     units = proof.units - proof.group * weights.units
     if proof.units.size and not 0 <= units.min() <= units.max() < weights.units:
-        raise InputError(f"{proof.layer!r} has {weights.units} units in a group; the proof speaks of others")
+        raise InputError(f"{proof.layer!r} has {weights.units} units in a group; the proof names others")
     floor = (
         weights.rounding(proof.group)[units] if claim.noise_floor is None else np.full(units.size, claim.noise_floor)
     )
@@ -149,17 +171,17 @@ def _check(proof: Proof, decay: float, claim: RepairClaim) -> tuple[lad.Certific
     fitted = proof.columns @ proof.coefficients
     after = _matrix(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
     predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
-    follows = _near(after, predicted)
+    fits = _near(after, predicted)
     differs = ~(np.abs(difference - fitted) <= floor)
     recovered = evidence.proven(certificate, design, differs, np.isnan(difference))
     if claim.policy == "recover":
-        return certificate, recovered, follows & differs & recovered, differs & recovered
-    return certificate, recovered, follows & certificate.certified, np.zeros_like(differs)
+        return _BlockCheck(certificate, recovered, fits & differs & recovered, differs & recovered)
+    return _BlockCheck(certificate, recovered, fits & certificate.certified, np.zeros_like(differs))
 
 
-def _without_proof(name: str, spoken: set[str], claim: RepairClaim) -> LayerProofCheck:
-    """Tensors of a module of which no proof speaks: unchanged, or set back to the initial ones if never trained."""
-    tensors = [tensor for tensor in claim.contaminated if tensor.rpartition(".")[0] == name and tensor not in spoken]
+def _without_proof(name: str, covered: set[str], claim: RepairClaim) -> LayerProofCheck:
+    """Check a module's tensors without a proof: they must be unchanged, or the initial ones if it was never trained."""
+    tensors = [tensor for tensor in claim.contaminated if tensor.rpartition(".")[0] == name and tensor not in covered]
     unexplained = {tensor: ~_equal(claim.purified[tensor], claim.contaminated[tensor]) for tensor in tensors}
     if any(mask.any() for mask in unexplained.values()) and _frozen(name, claim):
         for tensor in _tensors(name, claim.contaminated):
@@ -193,7 +215,7 @@ def _matrix(proof: Proof, state: State, what: str) -> Tensor:
         shape = "nothing" if weight is None else list(weight.shape)
         raise InputError(f"the {what} must have {names[0]} with a fan-in of {size}, as the proof has; got {shape}")
     if weight.shape[0] % proof.groups or not 0 <= proof.group < proof.groups:
-        raise InputError(f"the {what} have {weight.shape[0]} units in {names[0]}; the proof speaks of others")
+        raise InputError(f"the {what} have {weight.shape[0]} units in {names[0]}; the proof names others")
     return to_matrix(weight.detach(), None if bias is None else bias.detach(), proof.groups)
 
 
@@ -207,5 +229,5 @@ def _same(a: NDArray, b: NDArray) -> Mask:
 
 
 def _near(a: NDArray, b: NDArray) -> Mask:
-    """Equal up to two rounding units: sums of the same numbers in another order."""
+    """Equal up to two rounding units, since sums of the same numbers in another order round differently."""
     return np.abs(a - b) <= 2.0 * np.spacing(np.maximum(np.abs(a), np.abs(b)))

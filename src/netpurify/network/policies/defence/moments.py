@@ -1,4 +1,4 @@
-"""Second moments of a layer's clean inputs, and the matched ridge fit that they decide."""
+"""Second moments of a layer's clean inputs, and the ridge regression that they determine."""
 
 import math
 
@@ -14,20 +14,20 @@ from netpurify.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 ROWS = 10
-"""Rows for each coordinate of the fan-in that decide a layer's fit: patches of one image repeat each other."""
+"""Rows that a fit uses for each coordinate of the fan-in. More would add little: patches of one image are alike."""
 _FEWEST = 10_000
-"""Rows that are taken however small the fan-in."""
+"""Rows that a fit uses at least, if there are as many, however small the fan-in."""
 _AT_ONCE = 1 << 24
-"""Numbers of a layer's rows that are held at a time."""
+"""How many numbers of a layer's rows are held in memory at a time."""
 
 
 class Moments:
-    """Sums over rows x that a layer sees in the purified network, and x0 that it sees in the contaminated one.
+    """Sums over the rows x that a layer sees in the purified network, and x0 that it sees in the contaminated one.
 
-    For each group S = sum x x' and C = sum x0 x'; products in the layer's own dtype, sums of them in float64.
+    For each group S = sum x x' and C = sum x0 x'. Products are computed in the layer's own dtype and added in float64.
 
     Attributes:
-        count: Rows that were taken.
+        count: How many rows were used.
     """
 
     def __init__(self, layer: Layer, now: Tensor, before: Tensor) -> None:
@@ -48,13 +48,13 @@ class Moments:
         self.count += now.shape[1]
 
     def fit(self, matrix: Array, strength: float) -> tuple[Array, Array]:
-        """The layer that gives on x what the given one gave on x0, as far as clean inputs have the energy to say.
+        """Ridge regression: weights W~ whose outputs on x are close to those of the contaminated weights W on x0.
 
-        W~ = W C (S + lambda I)^-1 with lambda = strength * mean diagonal of S; here transposed.
+        W~ = W C (S + lambda I)^-1 with lambda = strength * mean diagonal of S; all matrices are transposed here.
 
         Args:
             matrix: The contaminated weights, [groups, fan-in, units].
-            strength: Of the ridge.
+            strength: The ridge, relative to the mean energy of the layer's inputs.
 
         Returns:
             The new weights, and the share of the response that is kept in each direction, [groups, fan-in]:
@@ -67,14 +67,14 @@ class Moments:
         with one_blas_thread():
             for group in range(len(matrix)):
                 second, cross = self._second[group].numpy(), self._cross[group].numpy()
-                if not all(np.isfinite(part).all() for part in (second, cross, matrix[group])):
+                if not all(np.isfinite(values).all() for values in (second, cross, matrix[group])):
                     raise InputError(
                         f"{self._name}: weights and what layers see must be finite, and their squares too; NaN or "
-                        "infinity is in this layer, or reached it from one before; if weights were altered after "
+                        "infinity is in this layer, or reached it from an earlier one; if weights were altered after "
                         "training, recover them first"
                     )
                 ridge = strength * float(np.diagonal(second).mean())
-                if ridge == 0.0:  # nothing ever comes in
+                if ridge == 0.0:  # all inputs are zero
                     fitted[group] = matrix[group]
                     continue
                 fitted[group] = self._solve(second, ridge, cross.T @ matrix[group], strength)
@@ -104,9 +104,9 @@ class Moments:
 
 
 def _stride(wanted: int, positions: int) -> int:
-    """About as many rows as wanted from one to the next, never in step with images of so many positions.
+    """A distance between rows close to ``wanted`` that has no factor in common with the positions of an image.
 
-    With a factor in common, only some columns of an image would ever be seen, such as every seventh of 28.
+    With a common factor, only some columns of an image would ever be used, such as every seventh of 28.
     """
     every = max(1, wanted)
     every += 1 - every % 2

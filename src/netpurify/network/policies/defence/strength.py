@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from scipy.special import betaincinv
 
 STRENGTHS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
-"""What may be tried, from the weakest on. Beyond, a hundred held-out inputs are too few to see what is lost."""
+"""The candidates, weakest first. With stronger ones, a hundred held-out inputs are too few to measure the loss."""
 TRIALS = 4
-"""Most of them that a search tries."""
+"""How many candidates a search tries at most."""
 SHARE = 0.5
-"""Share of the network's own doubt on clean inputs, 1 less its mean confidence, that may become disagreement."""
+"""The allowed disagreement, as a share of the network's own doubt on clean inputs: 1 minus its mean confidence."""
 LEAST = 0.01
-"""Disagreement that is allowed however sure the network is."""
+"""Disagreement that is allowed at least, however confident the network is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one strength does to clean inputs that it was not fitted to.
+    """How one strength changes the classes of the held-out clean inputs.
 
     Attributes:
-        strength: Of the ridge; the guard goes with it.
-        inputs: Held-out clean inputs.
-        differing: How many of them are given another class than the contaminated network gives.
+        strength: The strength of ridge and guard.
+        inputs: How many clean inputs were held out.
+        differing: How many of them the defended network gives another class than the contaminated network does.
     """
 
     strength: float
@@ -32,7 +32,7 @@ class Step:
 
     @property
     def disagreement(self) -> float:
-        """Share of the held-out inputs that are given another class: no more accuracy can be lost than this."""
+        """Share of the held-out inputs that change their class: no more of their accuracy can be lost than this."""
         return self.differing / self.inputs if self.inputs else math.nan
 
     def bound(self, level: float = 0.95) -> float:
@@ -45,19 +45,20 @@ class Step:
 
 
 def allowed(confidence: float) -> float:
-    """Disagreement that the automatic strength may cost: ``SHARE`` of the network's own doubt, or ``LEAST``."""
+    """The disagreement that the automatic strength may cause: ``SHARE`` of the network's doubt, at least ``LEAST``."""
     return max(SHARE * (1.0 - confidence), LEAST)
 
 
 def search(judge: Callable[[float], Step], confidence: float) -> Step:
     """The strongest of ``STRENGTHS`` whose disagreement is allowed.
 
-    A network that is sure of clean inputs has room between its classes, and what is forgotten there costs nothing; one
-    that doubts is changed by anything. Disagreement grows with strength, so that a few steps of bisection find it. If
-    the weakest is too strong already, it is taken all the same: what it costs is reported, and whoever calls decides.
+    If a network is confident on clean inputs, its classes are far apart, and forgetting costs little; if it is not,
+    small changes of the weights change classes. Disagreement grows with strength, so bisection finds the strongest in a
+    few steps. If the disagreement of the weakest candidate is too large already, the weakest is returned nevertheless:
+    its disagreement is reported, and the caller decides.
 
     Args:
-        judge: Tries a strength.
+        judge: Defends with a strength and measures the disagreement.
         confidence: Mean of the largest probability that the contaminated network gives on the held-out inputs.
     """
     most = allowed(confidence)

@@ -1,4 +1,4 @@
-"""Where exactness is out of reach: what no training could have done is replaced, the merely suspicious is listed."""
+"""Units that cannot be recovered exactly: replace what training cannot have made, and list what is only suspicious."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from netpurify.network.policies.recovery.unusual import beyond_training
 from netpurify.network.records import EDGES, Grade
 
 _SOFT_RANK, _SOFT_SHARE = 128, 8
-"""Where exactness is out of reach: directions of the fit, at most, and at most one in so many of the fan-in."""
+"""A fit that is not exact has at most 128 directions, and at most one for every 8 coordinates of the fan-in."""
 
 
 def strongest(span: Span) -> Array:
-    """Directions of a fit that leaves room to see what stands out, [fan-in, rank]."""
+    """The strongest directions of the clean inputs: few enough that large residuals stand out, [fan-in, rank]."""
     return span.strongest(min(_SOFT_RANK, span.fan_in // _SOFT_SHARE))
 
 
 @dataclass(frozen=True, slots=True)
 class _FarOut:
-    """Weights of one block that stand far out of its fit or are missing; the rest is not kept."""
+    """Weights of one block that lie far from their fit or are missing; the others are not kept."""
 
     group: int
     rows: NDArray[np.intp]
@@ -34,78 +34,78 @@ class _FarOut:
     values: Array
 
 
-def approximate(regressions: Regressions, found: Outcome) -> None:
-    """Replace what no training could have done in the units that could not be recovered, and list what stands far out.
+def approximate(regressions: Regressions, outcome: Outcome) -> None:
+    """In units that were not recovered, replace what training cannot have made, and list what is only suspicious.
 
     Args:
-        regressions: Those of the layer.
-        found: Takes the new weights and what is known of them.
+        regressions: The regressions of the layer.
+        outcome: Takes the new weights and what is known of them.
     """
     weights, spans = regressions.weights, regressions.spans
-    left = found.grade.reshape(weights.groups, weights.units) != Grade.RECOVERED
+    left = outcome.grade.reshape(weights.groups, weights.units) != Grade.RECOVERED
     far: list[_FarOut] = []
     for group, span in enumerate(spans):
-        far += _far_out(weights, group, np.flatnonzero(left[group]), span, found)
-    sizes = np.concatenate([np.zeros(0), *(part.sizes for part in far)])
-    if not sizes.size:  # nothing is missing either, which would be infinitely far out
+        far += _far_out(weights, group, np.flatnonzero(left[group]), span, outcome)
+    sizes = np.concatenate([np.zeros(0), *(block.sizes for block in far)])
+    if not sizes.size:  # no weight is missing either: missing weights count as infinitely far
         return
     edge = evidence.border(sizes[np.isfinite(sizes)])
-    out = np.zeros(weights.contaminated.shape, np.bool_)
-    values = np.zeros(out.shape, weights.contaminated.dtype)
-    for part in far:
-        out[part.group, part.rows, part.units] = part.sizes > edge
-        values[part.group, part.rows, part.units] = part.values
+    differs = np.zeros(weights.contaminated.shape, np.bool_)
+    values = np.zeros(differs.shape, weights.contaminated.dtype)
+    for block in far:
+        differs[block.group, block.rows, block.units] = block.sizes > edge
+        values[block.group, block.rows, block.units] = block.values
     missing = weights.missing & left[:, None, :]
-    out &= ~missing
+    differs &= ~missing
     for group, span in enumerate(spans):
         common = evidence.common_rows(
-            out[group][:, left[group]], ~span.live(), weights.bias_row, decayed=found.decay != 1.0, doubt=False
+            differs[group][:, left[group]], ~span.live(), weights.bias_row, decayed=outcome.decay != 1.0, doubt=False
         )
-        found.unjudged += int(out[group][common].sum())
-        out[group][common] = False
-    sure = out if _proven_altered(found) else _beyond_training(weights, out, found.decay)
-    found.suspicious = out & ~sure
+        outcome.unjudged += int(differs[group][common].sum())
+        differs[group][common] = False
+    altered = differs if _others_altered(outcome) else _beyond_training(weights, differs, outcome.decay)
+    outcome.suspicious = differs & ~altered
     for group in range(weights.groups):
-        place = sure[group] | missing[group]
-        found.replace(group, place, values[group][place])
-        grades = found.grade[group * weights.units : (group + 1) * weights.units]
-        grades[place.any(axis=0)] = Grade.APPROXIMATE
+        chosen = altered[group] | missing[group]
+        outcome.replace(group, chosen, values[group][chosen])
+        grades = outcome.grade[group * weights.units : (group + 1) * weights.units]
+        grades[chosen.any(axis=0)] = Grade.APPROXIMATE
 
 
-def _proven_altered(found: Outcome) -> bool:
-    """Whether most of the units that were recovered had altered weights: then so have the others, most likely."""
-    repaired = found.replaced.any(axis=1).reshape(-1)[found.grade == Grade.RECOVERED]
+def _others_altered(outcome: Outcome) -> bool:
+    """Whether most of the recovered units had altered weights: then the other units most likely have some as well."""
+    repaired = outcome.replaced.any(axis=1).reshape(-1)[outcome.grade == Grade.RECOVERED]
     return repaired.size >= evidence.FEW and bool(2 * np.count_nonzero(repaired) > repaired.size)
 
 
 def _beyond_training(weights: Weights, far: Mask, decay: float) -> Mask:
-    """``beyond_training`` of a layer [groups, fan-in, units], whose groups are units side by side."""
+    """``beyond_training`` of a layer [groups, fan-in, units], with the units of all groups side by side."""
 
     def changes(chosen: NDArray[np.intp]) -> Array:
         groups, units = np.divmod(chosen, weights.units)
-        parts = [weights.difference(group, units[groups == group], decay) for group in np.unique(groups)]
-        return np.abs(np.concatenate(parts, axis=1))
+        differences = [weights.difference(group, units[groups == group], decay) for group in np.unique(groups)]
+        return np.abs(np.concatenate(differences, axis=1))
 
     side_by_side = np.concatenate(list(far), axis=1)
     return np.stack(np.split(beyond_training(changes, side_by_side), weights.groups, axis=1))
 
 
-def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, found: Outcome) -> Iterator[_FarOut]:
+def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, outcome: Outcome) -> Iterator[_FarOut]:
     if not units.size:
         return
     basis, live = strongest(span), span.live()
     rounding = weights.rounding(group)
     for start in range(0, units.size, BLOCK):
-        part = units[start : start + BLOCK]
-        difference = weights.difference(group, part, found.decay)
-        fit = trimmed.fit(trimmed.Part(basis, difference, np.zeros_like(difference), live))
-        scale = np.maximum(fit.scale, rounding[part])
-        found.error_scale[group * weights.units + part] = scale
-        if not found.certificates:
+        block = units[start : start + BLOCK]
+        difference = weights.difference(group, block, outcome.decay)
+        fit = trimmed.fit(trimmed.UnitGroup(basis, difference, np.zeros_like(difference), live))
+        scale = np.maximum(fit.scale, rounding[block])
+        outcome.error_scale[group * weights.units + block] = scale
+        if not outcome.certificates:
             finite = np.abs(fit.residual[np.isfinite(fit.residual)])
-            found.histogram += np.histogram(finite, EDGES)[0]
+            outcome.histogram += np.histogram(finite, EDGES)[0]
         sizes = np.abs(fit.residual) / scale
         sizes[np.isnan(sizes)] = np.inf  # missing
         rows, columns = np.nonzero(sizes > evidence.FAR)
-        values = weights.start(group, part, found.decay)[rows, columns] + fit.fitted[rows, columns]
-        yield _FarOut(group, rows, part[columns], sizes[rows, columns], values)
+        values = weights.start(group, block, outcome.decay)[rows, columns] + fit.fitted[rows, columns]
+        yield _FarOut(group, rows, block[columns], sizes[rows, columns], values)

@@ -56,7 +56,7 @@ class _GroupFits:
         unchanged = np.abs(change) <= floor
         self.idle[units] = 2 * (agreeing & unchanged).sum(axis=0) > agreeing.sum(axis=0)
         self.moved[units] = (np.abs(change) > floor).any(axis=0)
-        self.equal_steps[:, units] = evidence.even_steps(change, floor, altered)
+        self.equal_steps[:, units] = evidence.equal_steps(change, floor, altered)
         self.fitted[:, units] = self._regressions.start(self._group, units) + values
         self.repeating[units] = evidence.repeated(
             change[live], (change - values)[live], floor, altered[live], fit.design.rank
@@ -80,7 +80,7 @@ class _GroupFits:
         # these. Fewer than four idle units cannot tell; they are judged like the others if more units are not idle.
         idle = self.idle & self.proven
         many = 2 * idle.sum() > self.proven.sum() or idle.sum() >= evidence.FEW
-        if many and not evidence.one_by_one(differs[:, idle]):
+        if many and not evidence.scattered(differs[:, idle]):
             unjudged |= differs & idle
         repeating = self.repeating & self.proven
         contaminated: Array = weights.contaminated[self._group][:, repeating].astype(np.float64)
