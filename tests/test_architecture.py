@@ -1,12 +1,17 @@
 """The picture of the architecture, kept true: which room may import which, and what the public names are."""
 
 import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import netpurify
 from netpurify import checkpoint, contaminate, findings, lad, network, paper
+from netpurify.cli.app import app as cli_app
 from netpurify.paper import theory
 
 SOURCE = Path(netpurify.__file__).parent
@@ -129,3 +134,111 @@ def test_public_names():
     for module in (netpurify, checkpoint, lad, contaminate, network, paper, theory):
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{name} has no docstring"
+
+
+MOST_PARAMETERS, LONGEST_FUNCTION, LONGEST_FILE = 8, 50, 300
+COMPILED = {"kernel", "inner"}
+"""Decorators of compiled loops, which take arrays one by one instead of a record and are one function for speed."""
+MANY_PARAMETERS = {
+    "paper/purification.py: purify": "the letters of the paper's Algorithm 2",
+    "paper/purification.py: _fit": "the letters of the paper's Algorithm 2",
+    "paper/training.py: train": "the letters of the paper's training procedure",
+    "paper/theory/examination.py: examine": "every constant of the paper's theorems may be set",
+}
+LONG_FUNCTIONS = {
+    "network/policies/defence/sweep.py: sweep": "one pass over the data, with hooks that share its state",
+}
+PAST_THE_FRONT_DOOR = {
+    "cli/progress.py: netpurify.network.policies.defence.inputs": "network does not export HELD_OUT",
+    "report/defence/summary.py: netpurify.network.policies.defence.strength": "network does not export what it takes",
+}
+FRONT_DOORS = {"netpurify.experiments.figures", "netpurify.experiments.studies", "netpurify.paper.theory"}
+"""Rooms within rooms that have a front door of their own, because they are another subject and are loaded late."""
+SAME_NAMES = {
+    "LayerFit": "the paper's record of a layer, in the paper's letters, and that of the defence",
+    "Scale": "a law of alteration, and the scale of an axis, which report does not export",
+}
+HIDDEN_MODULES = {
+    "netpurify.paper.theory.constants": "the function has the paper's word; nobody imports the module by this path",
+    "netpurify.paper.theory.kernels": "the function has the paper's word; nobody imports the module by this path",
+}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions() -> Iterator[tuple[str, Function]]:
+    """All functions but compiled loops, with the name under which an exception is listed."""
+    for path in FILES:
+        for node in nodes_of(path):
+            if isinstance(node, Function) and not COMPILED & {ast.unparse(mark) for mark in node.decorator_list}:
+                yield f"{path.relative_to(SOURCE)}: {node.name}", node
+
+
+def parameters_of(node: Function) -> int:
+    taken = node.args
+    named = [*taken.posonlyargs, *taken.args, *taken.kwonlyargs, taken.vararg, taken.kwarg]
+    return sum(parameter is not None and parameter.arg not in ("self", "cls") for parameter in named)
+
+
+def lines_of(node: Function) -> int:
+    """How many lines a function has, without its docstring."""
+    first = node.body[0]
+    documented = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) is not None else 0
+    return node.end_lineno - node.lineno + 1 - documented
+
+
+def commands() -> set[str]:
+    """The functions behind the commands, whose parameters are options of the command line with their help texts."""
+    groups = [group.typer_instance for group in cli_app.registered_groups if group.typer_instance is not None]
+    callbacks = [command.callback for app in (cli_app, *groups) for command in app.registered_commands]
+    plain = [inspect.unwrap(callback) for callback in callbacks if callback is not None]
+    return {f"{Path(inspect.getfile(made)).relative_to(SOURCE)}: {made.__name__}" for made in plain}
+
+
+def test_functions_take_few_parameters():
+    many = {name for name, node in functions() if parameters_of(node) > MOST_PARAMETERS}
+    assert many - commands() == MANY_PARAMETERS.keys(), "gather parameters that belong together in a frozen dataclass"
+
+
+def test_functions_and_files_are_short():
+    long = {name for name, node in functions() if lines_of(node) > LONGEST_FUNCTION}
+    assert long - commands() == LONG_FUNCTIONS.keys(), "a block that wants a title wants a function"
+    assert not {str(path) for path in FILES if len(path.read_text().splitlines()) > LONGEST_FILE}
+
+
+def test_rooms_are_imported_through_their_front_door():
+    deep = {
+        f"{path.relative_to(SOURCE)}: {module}"
+        for path in FILES
+        for module in modules_imported(path)
+        if module.count(".") > 1 and module not in FRONT_DOORS and module.split(".")[1] != room_of(path)
+    }
+    assert deep == PAST_THE_FRONT_DOOR.keys(), "export the name from the room, and import it from there"
+
+
+def modules_imported(path: Path) -> set[str]:
+    """Modules of this package that a file imports or takes names from."""
+    taken = {node.module for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module}
+    plain = {alias.name for node in nodes_of(path) if isinstance(node, ast.Import) for alias in node.names}
+    return {module for module in taken | plain if module.startswith("netpurify.")}
+
+
+def test_no_public_class_name_stands_for_two_ideas():
+    rooms: dict[str, set[str]] = {}
+    for path in FILES:
+        for node in nodes_of(path):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                rooms.setdefault(node.name, set()).add(str(path.parent.relative_to(SOURCE)))
+    assert {name for name, places in rooms.items() if len(places) > 1} == SAME_NAMES.keys()
+
+
+def test_no_module_is_hidden_by_a_name_that_its_package_exports():
+    hidden = set()
+    for path in FILES:
+        if path.name == "__init__.py":
+            package = importlib.import_module(".".join(("netpurify", *path.parent.relative_to(SOURCE).parts)))
+            modules = {found.name for found in pkgutil.iter_modules([str(path.parent)])}
+            exported = modules & set(getattr(package, "__all__", ()))
+            hidden |= {
+                f"{package.__name__}.{name}" for name in exported if not inspect.ismodule(getattr(package, name))
+            }
+    assert hidden == HIDDEN_MODULES.keys(), "rename the module after what it does: purifying, not purify"

@@ -63,7 +63,7 @@ def verify(
 def _read(initial: Path | Seeded | None) -> dict[str, Tensor] | None:
     if initial is None:
         return None
-    from netpurify.network.adapter.reference import resolve
+    from netpurify.network import resolve
 
     return resolve(initial)
 

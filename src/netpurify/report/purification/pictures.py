@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.network import Grade, LayerRecord
-from netpurify.network.records import EDGES
+from netpurify.network import EDGES, Grade, LayerRecord
 from netpurify.report.kit.canvas import COLOURS, INK, Picture, picture
 from netpurify.report.kit.numbers import count, number, plural, share
 from netpurify.report.purification.mosaic import COLOUR, LEFT, PLAIN, mosaic

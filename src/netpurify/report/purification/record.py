@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify.lad import Certificate, Status
-from netpurify.network import Grade, LayerRecord, Purification
-from netpurify.network.records import EDGES
+from netpurify.network import EDGES, Grade, LayerRecord, Purification
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import number, to_json
 from netpurify.report.purification.advice import advise_layer
