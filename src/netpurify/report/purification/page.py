@@ -6,7 +6,7 @@ from typing import NamedTuple
 from netpurify.network import Grade, Purification
 from netpurify.report.kit.canvas import Picture, can_draw
 from netpurify.report.kit.context import Context
-from netpurify.report.kit.names import module_name, policy_name
+from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, duration, plural, size
 from netpurify.report.kit.pages import NO_PICTURES, render_result, skipped_table
 from netpurify.report.kit.summary import Statement
@@ -67,16 +67,18 @@ def purification_page(result: Purification, context: Context) -> str:
 
 
 def _settings(result: Purification) -> dict[str, str]:
-    """The settings in words: not the policy again, and none of the other policy."""
-    unset = {"layers": ("Layers", "all that can be"), "noise_floor": ("Noise floor", "by the rounding of each unit")}
-    if policy_name(result) == "project":
-        unset["rank"] = ("Rank", "all that the clean inputs span")
-    else:
-        unset["decay"] = ("Decay", "estimated for each layer")
+    """The settings in words: the options that the policy has, without the policy itself."""
+    unset = {
+        "layers": ("Layers", "all that can be"),
+        "noise_floor": ("Noise floor", "by the rounding of each unit"),
+        "rank": ("Rank", "all that the clean inputs span"),
+        "decay": ("Decay", "estimated for each layer"),
+    }
     settings = result.provenance["settings"]
     words = {
         title: default if settings[name] is None else _setting(settings[name])
         for name, (title, default) in unset.items()
+        if name in settings
     }
     return words | {"Proof": "kept, to be checked again" if settings["proof"] else "not kept"}
 
