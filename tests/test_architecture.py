@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -159,8 +160,8 @@ SAME_NAMES = {
     "Scale": "a law of alteration, and the scale of an axis, which report does not export",
 }
 HIDDEN_MODULES = {
-    "netpurify.paper.theory.constants": "the function has the paper's word; nobody imports the module by this path",
-    "netpurify.paper.theory.kernels": "the function has the paper's word; nobody imports the module by this path",
+    "netpurify.paper.theory.constants": "the function has the paper's word; only its own room imports the module",
+    "netpurify.paper.theory.kernels": "the function has the paper's word; only its own room imports the module",
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -242,3 +243,18 @@ def test_no_module_is_hidden_by_a_name_that_its_package_exports():
                 f"{package.__name__}.{name}" for name in exported if not inspect.ismodule(getattr(package, name))
             }
     assert hidden == HIDDEN_MODULES.keys(), "rename the module after what it does: purifying, not purify"
+
+
+def test_the_map_shows_every_room():
+    guide = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text()
+    table = guide.split("## The rooms")[1].split("## ")[0]
+    rooms = {str(path.parent.relative_to(SOURCE)) for path in FILES if path.name == "__init__.py"} - {"."}
+    named = set()
+    for line in table.splitlines():
+        first, *inside = re.findall(r"`([a-z_/]+)/`", line) or [None]
+        named |= {first, *(name if "/" in name else f"{first}/{name}" for name in inside)} - {None}
+    assert named == rooms
+    levels = re.findall(r"^\| \d \| (.*) \|$", guide, flags=re.MULTILINE)
+    assert [set(re.findall(r"`(\w+)`", rooms)) for rooms in reversed(levels)] == LEVELS[:-1]
+    named_files = {name for cell in re.findall(r"`([a-z_/]+\.py)`", guide) for name in [cell.rsplit("/", 1)[-1]]}
+    assert named_files <= {path.name for path in FILES} | {"test_architecture.py"}

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import netpurify
-from netpurify import lad, report
+from netpurify import findings, lad, report
 from netpurify.contaminate import LAWS, TRIGGERS, Normal, contaminate, poison
 from netpurify.lad.stages import pipeline
 from netpurify.network import Grade, capture, prepare
@@ -145,6 +145,22 @@ def test_solver_stage(example, monkeypatch):
     assert sum(solution.statistics.finished.values()) == 6
     assert solution.statistics.seconds["identify again"] > 0.0, "the stage ran"
     assert lad.verify(design, columns, solution.claim).certified.all()
+
+
+def test_figure(example):
+    made = example("A figure")
+    rows = [
+        {**settings, "trial": seed, **row}
+        for settings in made.EXPERIMENT.grid("quick")
+        for seed in range(2)
+        for row in made.EXPERIMENT.trial(settings, seed)
+    ]
+    assert len(rows) == 8
+    (finding,) = made.FIGURE.findings(rows)
+    assert finding.verdict == findings.Verdict.HOLDS, finding.measured
+    (panel,) = made.FIGURE.panels(rows)
+    assert [list(line.x) for line in panel.lines] == [[20, 80], [20, 80]]
+    assert "<svg" in report.draw([panel])
 
 
 def test_report_format(example, tmp_path):
