@@ -109,6 +109,15 @@ def test_order_of_the_rows_does_not_matter_where_coordinates_light_up_late():
         assert same_space(found.matrix(), torch.cat(order).double().numpy().T)
 
 
+@pytest.mark.parametrize("batch", [32, 600, 700])
+def test_a_coordinate_that_lights_up_late_in_a_batch_is_not_missed(batch):
+    rows = rows_of(700, 40, 40)
+    rows[:, 38:] = 0.0
+    rows[600, 38:] = torch.tensor([1.0, 2.0])  # both coordinates light up in one row: one direction more, not two
+    span = gathered(rows, batch)
+    assert (span.full, span.rank(), int(span.live().sum()), span.count) == (False, 39, 40, 700)
+
+
 def test_rounding_of_float32_does_not_count_as_a_direction():
     rows = rows_of(3000, 40, 12).float() @ torch.eye(40)
     assert gathered(rows, 3000).design().rank == 12

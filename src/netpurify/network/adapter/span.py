@@ -66,30 +66,35 @@ class Span:
                 "the layer's inputs must be finite; NaN or infinity reached it from the data or from a layer before "
                 "it that cannot be repaired"
             )
-        self.count += rows.shape[0]
+        while rows.shape[0]:
+            rows = rows[self._add_first(rows) :]
+
+    def _add_first(self, rows: Tensor) -> int:
+        """Add the first of these rows; gives how many.
+
+        Rows are added in fixed steps, so that the result does not depend on how they were cut into batches. After each
+        step the remaining rows are looked at again: they may reach coordinates that no row reached so far.
+        """
         if self.full and not (rows != 0.0).any(dim=0).cpu().numpy()[~self.live()].any():
+            self.count += rows.shape[0]
             self._add_moments(rows)
-            return
+            return rows.shape[0]
         if self.full:
             self._reopen()
-        # In fixed steps, so that the result does not depend on how the rows were cut into batches.
         room = self._room
         if min(room, self._held + rows.shape[0]) * self.fan_in * 8 > LIMIT:
             raise SpanError(
-                f"the rows of this layer must fit into {LIMIT >> 30} GB; {min(self.count, room)} rows of "
-                f"{self.fan_in} numbers do not; give fewer clean inputs"
+                f"the rows of this layer must fit into {LIMIT >> 30} GB; {min(self.count + rows.shape[0], room)} rows "
+                f"of {self.fan_in} numbers do not; give fewer clean inputs"
             )
-        start = 0
-        while start < rows.shape[0] and not self.full:
-            block = rows[start : start + room - self._held]
-            # A copy, because the network may change its activations in place.
-            self._rows.append(block.detach().to("cpu", torch.float64, copy=True).numpy())
-            self._held += block.shape[0]
-            start += block.shape[0]
-            if self._held >= room:
-                self._compress()
-        if self.full and start < rows.shape[0]:
-            self._add_moments(rows[start:])
+        first = rows[: room - self._held]
+        # A copy, because the network may change its activations in place.
+        self._rows.append(first.detach().to("cpu", torch.float64, copy=True).numpy())
+        self._held += first.shape[0]
+        self.count += first.shape[0]
+        if self._held >= room:
+            self._compress()
+        return first.shape[0]
 
     def _compress(self) -> None:
         rows = np.concatenate(self._rows)
