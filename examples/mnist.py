@@ -23,9 +23,8 @@ def noise(generator: torch.Generator) -> None:
     contaminated.load_state_dict(altered.state)
     purified = purify(contaminated, training.initial, inputs, layers=["hidden.0"])
     (layer,) = purified.layers
-    assert layer.solution is not None
     sure, truth = layer.recovered, altered.altered["hidden.0.weight"]
-    found = torch.as_tensor(layer.solution.residual).T != 0
+    found = layer.altered.T
     error = (purified.model.layers[0].weight - training.trained.layers[0].weight).detach()[sure].abs().max()
     print(f"1. {truth.sum():,} of {truth.numel():,} hidden weights altered by N(1, 1)")
     print(f"   filters recovered, with proof        {int(sure.sum())} of {sure.numel()}; it is known which")

@@ -125,7 +125,7 @@ def test_public_names():
         "require_plain", "save_weights", "unusual",
     ]  # fmt: skip
     assert paper.__all__ == [
-        "DivergenceError", "LayerError", "LayerFit", "PatchCNN", "Purified", "Training", "Trajectory",
+        "DivergenceError", "FittedLayer", "LayerError", "PatchCNN", "Purified", "Training", "Trajectory",
         "compare", "gradients", "purify", "train", "train_output",
     ]  # fmt: skip
     assert findings.__all__ == [

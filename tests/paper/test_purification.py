@@ -116,7 +116,7 @@ def test_a_unit_of_which_nothing_is_left_is_not_called_recovered():
     contaminated = copy.deepcopy(training.trained)
     contaminated.layers[0].weight.data[3] = math.nan
     hidden, output = purify(contaminated, training.initial, inputs).layers
-    assert hidden.solution.status[3] == lad.Status.RANK_FULL
+    assert hidden.status[3] == lad.Status.RANK_FULL
     assert hidden.recovered.tolist() == [unit != 3 for unit in range(40)]
     assert output.doubtful.tolist() == [unit == 3 for unit in range(40)]
 
@@ -151,7 +151,7 @@ def test_baselines_are_what_they_say():
     assert torch.allclose(matrix(projected.model.layers[0]) - matrix(training.initial.layers[0]), expected, atol=1e-12)
     l1 = compare(purify(contaminated, training.initial, inputs).model, training.trained)["hidden.0"].mean
     assert l1 < 1e-12 < compare(projected.model, training.trained)["hidden.0"].mean
-    assert initial.layers[0].solution is None
+    assert initial.layers[0].status is None
     assert projected.layers[0].certificate is None
 
 
@@ -191,7 +191,7 @@ def test_layers_that_are_not_chosen_are_taken_as_they_are():
     only = purify(contaminated, training.initial, inputs, layers=["hidden.0"])
     assert torch.equal(only.model.output.weight, contaminated.output.weight)
     for wrong in (["hidden.1"], "output"):
-        with pytest.raises(InputError, match="layers must be names among"):
+        with pytest.raises(InputError, match="layers must be"):
             purify(contaminated, training.initial, inputs, layers=wrong)
 
 
@@ -200,16 +200,63 @@ def test_healthy_network_stays():
     purified = purify(training.trained, training.initial, inputs)
     for error in compare(purified.model, training.trained).values():
         assert error.largest < 1e-13
-    assert all(layer.solution.count(lad.Status.CLEAN) == layer.recovered.shape[0] for layer in purified.layers)
+    assert all((layer.status == lad.Status.CLEAN).all() for layer in purified.layers)
 
 
 def test_inputs_that_span_everything_change_nothing():
     training, inputs = trained(k=20, m=5, n=5, p=30, seed=10)
     contaminated = dirty(training.trained, 0.2, names=["hidden.0.weight"])
     purified = purify(contaminated, training.initial, inputs)
-    assert purified.layers[0].solution.count(lad.Status.RANK_FULL) == 30
+    assert purified.layers[0].status.tolist() == [lad.Status.RANK_FULL] * 30
     assert torch.allclose(purified.model.layers[0].weight, contaminated.layers[0].weight, atol=1e-12)
     assert purified.layers[1].doubtful.all()
+
+
+@pytest.mark.parametrize("n", [20, 150])
+@pytest.mark.parametrize("fit", ["l1", "l2"])
+def test_inputs_that_span_every_direction_say_nothing_of_weights_that_are_missing_or_see_zeros(fit, n):
+    # 100 rows of 20 numbers are kept as they are, of 750 only the second moments.
+    training, inputs = trained(k=20, m=5, n=n, p=30, seed=10)
+    inputs.view(n, 5, 20)[:, :, 4] = 0.0
+    contaminated = dirty(training.trained, 0.2, names=["hidden.0.weight"])
+    contaminated.layers[0].weight.data[7, 2] = math.nan
+    (layer,) = purify(contaminated, training.initial, inputs, fit=fit, layers=["hidden.0"]).layers
+    assert (layer.rank, layer.design is None) == (19, n == 150)
+    result = purify(contaminated, training.initial, inputs, fit=fit, layers=["hidden.0"]).model
+    expected = matrix(contaminated.layers[0]).clone()
+    expected[4] = matrix(training.initial.layers[0])[4]
+    known = torch.isfinite(expected)
+    assert (matrix(result.layers[0]) - expected)[known].abs().max() < 1e-12
+    if layer.design is None:
+        assert matrix(result.layers[0])[2, 7] == matrix(training.initial.layers[0])[2, 7]
+        if fit == "l1":
+            assert (layer.status == lad.Status.RANK_FULL).all()
+
+
+def test_altered_weights_are_named():
+    training, inputs = trained(regime="sequential", seed=1)
+    contaminated = dirty(training.trained, 0.2)
+    contaminated.layers[0].weight.data[5, 8] = math.inf
+    purified = purify(contaminated, training.initial, inputs, certify=False)
+    for layer, ours, true in zip(purified.layers, contaminated.layers, training.trained.layers, strict=True):
+        assert torch.equal(layer.altered, matrix(ours) != matrix(true))
+        assert layer.certified.all()
+    baseline = purify(contaminated, training.initial, inputs, fit="l2").layers[0]
+    assert not baseline.altered.any()
+    assert not baseline.certified.any()
+
+
+def test_baselines_make_no_l1_fit(monkeypatch):
+    training, inputs = trained(p=20, seed=12)
+
+    def refuse(*_, **__):
+        raise AssertionError("an L1 fit was made")
+
+    monkeypatch.setattr(lad, "solve", refuse)
+    for fit in ("l2", "initial"):
+        purify(training.trained, training.initial, inputs, fit=fit)
+    with pytest.raises(AssertionError, match="an L1 fit was made"):
+        purify(training.trained, training.initial, inputs)
 
 
 def test_the_callers_networks_stay_as_they_are():

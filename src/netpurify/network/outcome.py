@@ -24,6 +24,7 @@ class Outcome:
         matrix: The new weights, [groups, fan-in, units of a group].
         replaced: Weights that were replaced, of the same shape.
         suspicious: Weights that stand far out and were left as they are, of the same shape.
+        altered: Weights that are missing or differ from their L1 fit by more than the noise floor, of the same shape.
         grade: ``Grade`` of each unit, [units].
         decay: Factor that weight decay left on the initial weights.
         frozen: Whether the layer was never trained.
@@ -38,6 +39,7 @@ class Outcome:
         self.matrix = weights.contaminated.copy()
         self.replaced: Mask = np.zeros(self.matrix.shape, np.bool_)
         self.suspicious: Mask = np.zeros(self.matrix.shape, np.bool_)
+        self.altered: Mask = np.zeros(self.matrix.shape, np.bool_)
         self.grade = np.full(units, Grade.LEFT_ALONE, np.int8)
         self.status = np.full(units, -1, np.int8)
         self.noise_floor = np.full(units, np.nan)
@@ -56,11 +58,21 @@ class Outcome:
         """Whether some unit is not what training left, or may not be, so that what it feeds forward may be wrong."""
         return bool((self.grade != Grade.RECOVERED).any()) or self.unjudged > 0
 
+    @property
+    def certificate(self) -> lad.Certificate | None:
+        """What was proven of the units that were fitted, in the order of ``certified_units``; ``None`` if nothing."""
+        if not self.certificates:
+            return None
+        fields = lad.Certificate.__slots__
+        joined = {name: np.concatenate([getattr(block, name) for block in self.certificates]) for name in fields}
+        return replace(self.certificates[0], **joined)
+
     def take(self, fits: UnitFits, name: str) -> NDArray[np.int64]:
         """Note what was proven of a block of units of the layer ``name``; gives their positions in the layer."""
         count = self.matrix.shape[2]
         units = np.arange(fits.group * count + fits.units.start, fits.group * count + fits.units.stop)
         self.status[units] = fits.status
+        self.altered[fits.group][:, fits.units] = fits.altered
         self.histogram += fits.histogram
         self.zeros += fits.zeros
         if fits.certificate is not None:
@@ -99,7 +111,7 @@ class Outcome:
             decay=self.decay,
             grade=self.grade,
             status=self.status,
-            certificate=_join(self.certificates),
+            certificate=self.certificate,
             certified_units=np.concatenate([np.zeros(0, np.int64), *self.certified_units]),
             noise_floor=self.noise_floor,
             error_scale=np.where(self.grade == Grade.RECOVERED, np.nan, self.error_scale),
@@ -137,10 +149,3 @@ class Outcome:
 def largest_share(live: int, rank: int, units: int) -> float:
     """Share of altered weights that ``units`` units survive together with probability 0.95; 0 if all is spanned."""
     return lad.largest_share(live, rank, units=units) if rank < live else 0.0
-
-
-def _join(parts: list[lad.Certificate]) -> lad.Certificate | None:
-    if not parts:
-        return None
-    fields = lad.Certificate.__slots__
-    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in fields})

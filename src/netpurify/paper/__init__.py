@@ -11,13 +11,13 @@ Lu, Huang and Wang, "Purification of Contaminated Convolutional Neural Networks 
 
 from netpurify.paper.descent import DivergenceError, Trajectory
 from netpurify.paper.model import PatchCNN
-from netpurify.paper.purification import LayerError, LayerFit, Purified, compare, purify
+from netpurify.paper.purification import FittedLayer, LayerError, Purified, compare, purify
 from netpurify.paper.training import Training, gradients, train, train_output
 
 __all__ = [
     "DivergenceError",
+    "FittedLayer",
     "LayerError",
-    "LayerFit",
     "PatchCNN",
     "Purified",
     "Training",

@@ -83,11 +83,15 @@ def with_hidden(network: PatchCNN, other: PatchCNN) -> PatchCNN:
     return network
 
 
+def share_certified(purified: Purified) -> float:
+    """Share of the units of all purified layers whose L1 fits are proven minima."""
+    return float(torch.cat([layer.certified for layer in purified.layers]).double().mean())
+
+
 def _rows(where: Cell, training: Training, dirty: PatchCNN, inputs: Tensor, purified: Purified) -> Iterator[Cell]:
     """The purified network and its baselines against the truth; other features change the output layer alone."""
     half = with_hidden(dirty, purified.model)
     other = purify(half, training.initial, inputs, features="initial", layers=["output"], certify=False)
-    certified = torch.cat([torch.from_numpy(fit.solution.certified) for fit in purified.layers if fit.solution])
     networks = {
         "l1": purified.model,
         "l1, initial features": other.model,
@@ -104,7 +108,7 @@ def _rows(where: Cell, training: Training, dirty: PatchCNN, inputs: Tensor, puri
             "W_exact": hidden.exact,
             "beta_error": output.rms,
             "beta_exact": output.exact,
-            "rank_W": purified.layers[0].design.rank,
-            "rank_beta": purified.layers[1].design.rank,
-            "certified": float(certified.double().mean()) if method == "l1" else None,
+            "rank_W": purified.layers[0].rank,
+            "rank_beta": purified.layers[1].rank,
+            "certified": share_certified(purified) if method == "l1" else None,
         }

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from netpurify import data
 from netpurify.contaminate import Pixels, measure, poison
-from netpurify.experiments.figures.altered_weights import ORIGINS
+from netpurify.experiments.figures.altered_weights import ORIGINS, share_certified
 from netpurify.experiments.figures.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, purify, train
 
@@ -44,9 +44,8 @@ def backdoor(settings: Cell, seed: int, *, counts: Sequence[int], pixels: Sequen
             clean = _clean(source, inside if origin == "training" else outside, n)
             for method in ("l1", "l2"):
                 purified = purify(training.trained, training.initial, clean, fit=method, certify=False)
-                certified = [torch.from_numpy(fit.solution.certified) for fit in purified.layers if fit.solution]
-                share = float(torch.cat(certified).double().mean()) if certified else None
-                where = {"method": method, "clean": n, "origin": origin, "rank": purified.layers[0].design.rank}
+                share = share_certified(purified) if method == "l1" else None
+                where = {"method": method, "clean": n, "origin": origin, "rank": purified.layers[0].rank}
                 rows.append(judge(purified.model, {**where, "certified": share}))
     return rows
 

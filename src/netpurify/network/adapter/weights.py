@@ -37,8 +37,9 @@ class Weights:
         sizes = np.maximum(np.abs(contaminated), np.abs(initial))
         # If all initial weights are 0, the lower decile of the layer's sizes is usual, since nine in ten weights may be
         # altered. Weights that are still 0 are not counted: no training input reached them, or they were pruned.
-        present = np.sort(sizes[sizes != 0.0])
-        lower = float(present[present.size // 10]) if present.size else 0.0
+        present = sizes[sizes != 0.0]
+        tenth = present.size // 10
+        lower = float(np.partition(present, tenth)[tenth]) if present.size else 0.0
         usual = max(float(np.abs(initial).max()), lower if np.isfinite(lower) else 0.0)
         with np.errstate(invalid="ignore"):
             missing = ~(sizes <= _ABSURD * usual)

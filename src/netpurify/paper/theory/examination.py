@@ -12,7 +12,7 @@ from netpurify.contaminate import Law, Normal, contaminate
 from netpurify.findings import Verdict
 from netpurify.paper.descent import Trajectory
 from netpurify.paper.model import PatchCNN, matrix
-from netpurify.paper.purification import LayerFit, Purified, compare, purify
+from netpurify.paper.purification import FittedLayer, Purified, compare, purify
 from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.constants import Interval, constants
 from netpurify.paper.theory.kernels import kernels, remainder, spectrum
@@ -102,9 +102,10 @@ def examine(
     rows = [*_conditions(setting, regime), *_motion(setting, model, training), *_kernels(setting, watch, training)]
     rows += _recovery(setting, regime, training, purified)
     errors = compare(purified.model, training.trained)
-    for name, fit in zip(("A_W", "A_beta"), purified.layers, strict=True):
+    designs = _designs(purified, inputs)
+    for name, fit, design in zip(("A_W", "A_beta"), purified.layers, designs, strict=True):
         say(f"constants of {name}")
-        found = _design(name, fit, errors[fit.name].exact, setting, generator)
+        found = _limits(name, fit, design, errors[fit.name].exact, setting, generator)
         # In the joint regime the features do not span what training changed in beta: there is nothing to predict.
         rows += found if name == "A_W" or regime != "joint" else found[:-2]
     return Examination(setting, regime, tuple(rows), inputs, training, purified)
@@ -228,12 +229,23 @@ def _survived(worst: lad.WorstCase) -> Interval:
     return Interval(worst.alterations, worst.alterations if worst.breaking is None else worst.breaking - 1)
 
 
-def _design(name: str, fit: LayerFit, exact: float, setting: Setting, generator: torch.Generator) -> list[Row]:
+def _designs(purified: Purified, inputs: Tensor) -> list[lad.Design]:
+    """A_W and A_beta. A layer whose inputs span every direction has no design in its record, so it is made here."""
+    model = purified.model
+    patches = model.patches(inputs)
+    features = model.pool((patches @ matrix(model.layers[0])).relu())
+    layers = zip(purified.layers, (patches, features), strict=True)
+    return [lad.Design.prepare(rows.T) if fit.design is None else fit.design for fit, rows in layers]
+
+
+def _limits(
+    name: str, fit: FittedLayer, design: lad.Design, exact: float, setting: Setting, generator: torch.Generator
+) -> list[Row]:
     """Lemma 1 and the limits of recovery for one design; ``exact`` is the share of its units that came back."""
-    worst = lad.worst_case(fit.design)
-    found = constants(fit.design.matrix, generator=generator, worst=worst)
+    worst = lad.worst_case(design)
+    found = constants(design.matrix, generator=generator, worst=worst)
     # Rows of zeros, such as pixels that no input inks, are no evidence for anything.
-    live, units, rank = fit.design.live.size, fit.difference.shape[1], fit.design.rank
+    live, units, rank = design.live.size, fit.difference.shape[1], design.rank
     positive = Verdict.HOLDS if found.lambda_low.low > 0.0 else Verdict.VACUOUS
     # A doubtful feature spoils its row of the design as surely as an alteration spoils the weight.
     spoilt = 1.0 - (1.0 - setting.share) * (1.0 - float(fit.doubtful.double().mean()))
