@@ -195,3 +195,13 @@ def test_pixels_that_no_input_inks_do_not_count():
     assert row.bound == pytest.approx(lad.recovery_probability(10, 6, 0.1))
     # Pixels that no input inks go back to the initial weights, which is right; the ten others decide.
     assert row.measured == pytest.approx(row.bound, abs=4 * math.sqrt(0.25 / 400))
+
+
+def test_inputs_so_many_that_no_design_is_kept_are_examined_all_the_same():
+    inputs = torch.randn(150, 40, generator=generator(6), dtype=torch.float64)  # 600 patches of 10 entries
+    targets = torch.zeros(150, dtype=torch.float64)
+    found = examine(inputs, targets, m=4, p=12, gamma=0.1, share=0.1, generator=generator(6), steps=2)
+    assert found.purified.layers[0].design is None
+    survived = next(row for row in found.rows if row.quantity == "A_W: alterations that every unit survives")
+    assert (survived.measured.low, survived.measured.high) == (0, 0)
+    assert "of 10 weights" in survived.note
