@@ -108,12 +108,13 @@ def test_public_names():
         "findings", "lad", "load_defended", "network", "paper", "purify", "report",
     ]  # fmt: skip
     assert network.__all__ == [
-        "EDGES", "Agreement", "Altered", "Defence", "Defend", "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer",
-        "LayerPlan", "LayerPolicy", "LayerProofCheck", "LayerRecord", "Network", "Outcome", "Plan", "Policy",
-        "Project", "Proof", "ProofCheck", "ProofFile", "Purification", "PurifiedLayer", "Recover", "Regressions",
-        "RepairClaim", "Seeded", "Skipped", "Span", "SpanError", "Step", "UnitFits", "Weights", "build_design",
-        "capture", "check", "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards",
-        "pose", "prepare", "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
+        "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Agreement", "Altered", "Defence", "Defend",
+        "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy", "LayerProofCheck",
+        "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Project", "Proof", "ProofCheck", "ProofFile",
+        "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Seeded", "Skipped", "Span",
+        "SpanError", "Step", "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture", "check",
+        "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards", "pose", "prepare",
+        "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Claim", "Design", "Solution", "Statistics", "Status", "WorstCase",
@@ -141,24 +142,11 @@ MOST_PARAMETERS, LONGEST_FUNCTION, LONGEST_FILE = 8, 50, 300
 COMPILED = {"kernel", "inner"}
 """Decorators of compiled loops, which take arrays one by one instead of a record and are one function for speed."""
 MANY_PARAMETERS = {
-    "paper/purification.py: purify": "the letters of the paper's Algorithm 2",
-    "paper/purification.py: _fit": "the letters of the paper's Algorithm 2",
     "paper/training.py: train": "the letters of the paper's training procedure",
     "paper/theory/examination.py: examine": "every constant of the paper's theorems may be set",
 }
-LONG_FUNCTIONS = {
-    "network/policies/defence/sweep.py: sweep": "one pass over the data, with hooks that share its state",
-}
-PAST_THE_FRONT_DOOR = {
-    "cli/progress.py: netpurify.network.policies.defence.inputs": "network does not export HELD_OUT",
-    "report/defence/summary.py: netpurify.network.policies.defence.strength": "network does not export what it takes",
-}
 FRONT_DOORS = {"netpurify.experiments.figures", "netpurify.experiments.studies", "netpurify.paper.theory"}
 """Rooms within rooms that have a front door of their own, because they are another subject and are loaded late."""
-SAME_NAMES = {
-    "LayerFit": "the paper's record of a layer, in the paper's letters, and that of the defence",
-    "Scale": "a law of alteration, and the scale of an axis, which report does not export",
-}
 HIDDEN_MODULES = {
     "netpurify.paper.theory.constants": "the function has the paper's word; only its own room imports the module",
     "netpurify.paper.theory.kernels": "the function has the paper's word; only its own room imports the module",
@@ -202,7 +190,7 @@ def test_functions_take_few_parameters():
 
 def test_functions_and_files_are_short():
     long = {name for name, node in functions() if lines_of(node) > LONGEST_FUNCTION}
-    assert long - commands() == LONG_FUNCTIONS.keys(), "a block that wants a title wants a function"
+    assert not long - commands(), "a block that wants a title wants a function"
     assert not {str(path) for path in FILES if len(path.read_text().splitlines()) > LONGEST_FILE}
 
 
@@ -213,7 +201,7 @@ def test_rooms_are_imported_through_their_front_door():
         for module in modules_imported(path)
         if module.count(".") > 1 and module not in FRONT_DOORS and module.split(".")[1] != room_of(path)
     }
-    assert deep == PAST_THE_FRONT_DOOR.keys(), "export the name from the room, and import it from there"
+    assert not deep, "export the name from the room, and import it from there"
 
 
 def modules_imported(path: Path) -> set[str]:
@@ -229,7 +217,7 @@ def test_no_public_class_name_stands_for_two_ideas():
         for node in nodes_of(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 rooms.setdefault(node.name, set()).add(str(path.parent.relative_to(SOURCE)))
-    assert {name for name, places in rooms.items() if len(places) > 1} == SAME_NAMES.keys()
+    assert not {name for name, places in rooms.items() if len(places) > 1}
 
 
 def test_no_module_is_hidden_by_a_name_that_its_package_exports():

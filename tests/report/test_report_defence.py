@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest
 
 from netpurify import InputError, report
-from netpurify.network.policies.defence.strength import SHARE
+from netpurify.network.policies.defence.strength import DOUBT_SHARE
 from netpurify.report.defence.pictures import curve, kept
 from netpurify.report.kit.canvas import COLOURS
 from netpurify.report.kit.numbers import share
@@ -84,7 +84,7 @@ def test_strength_is_explained():
     chosen, forced, given = (report.record(one())["statements"][1] for one in (made.automatic, made.costly, made.asked))
     result = made.automatic()
     assert chosen.startswith(f"Strength {result.strength:g}, the strongest found that changes the class of at most")
-    assert f"{100 * SHARE * (1 - result.confidence):.1f} %: 50.0 % of the network's own doubt" in chosen
+    assert f"{100 * DOUBT_SHARE * (1 - result.confidence):.1f} %: 50.0 % of the network's own doubt" in chosen
     assert forced.startswith("Strength 0.01, the weakest there is, and it changes the class of more than")
     assert given == "Strength 0.3, as asked for."
 

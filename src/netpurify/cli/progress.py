@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from torch import nn
 
 from netpurify.cli.screen import Bar, note
-from netpurify.network import layers_of
-from netpurify.network.policies.defence.inputs import HELD_OUT
+from netpurify.network import HELD_OUT, layers_of
 from netpurify.report import clock, module_name
 
 

@@ -29,7 +29,19 @@ from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_d
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
 from netpurify.network.plan import check
-from netpurify.network.policies.defence import Defence, Defend, DefendedLayer, Guard, Step, load_defended, place_guards
+from netpurify.network.policies.defence import (
+    DOUBT_SHARE,
+    HELD_OUT,
+    LEAST_DISAGREEMENT,
+    Defence,
+    Defend,
+    DefendedLayer,
+    Guard,
+    Step,
+    allowed_disagreement,
+    load_defended,
+    place_guards,
+)
 from netpurify.network.policies.policy import LayerPolicy, Policy
 from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
@@ -41,7 +53,10 @@ from netpurify.network.purifying import purify
 from netpurify.network.records import EDGES, Altered, Grade, LayerPlan, LayerRecord, Plan, Proof
 
 __all__ = [
+    "DOUBT_SHARE",
     "EDGES",
+    "HELD_OUT",
+    "LEAST_DISAGREEMENT",
     "Agreement",
     "Altered",
     "Defence",
@@ -75,6 +90,7 @@ __all__ = [
     "Step",
     "UnitFits",
     "Weights",
+    "allowed_disagreement",
     "build_design",
     "capture",
     "check",

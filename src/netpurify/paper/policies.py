@@ -86,7 +86,7 @@ class L1Fit(PaperPolicy):
 
 
 @dataclass(frozen=True)
-class LeastSquares(PaperPolicy):
+class LeastSquaresFit(PaperPolicy):
     """Baseline: each unit gets the point of the span that is nearest in L2; missing weights count as initial ones."""
 
     def decide(self, regressions: Regressions, fits: Iterator[UnitFits]) -> Outcome:

@@ -13,11 +13,11 @@ from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.network import Outcome, PurifiedLayer, SpanError, layer_by_layer, layers_of, prepare
 from netpurify.paper.model import PatchCNN, matrix
-from netpurify.paper.policies import FEATURES, Features, InitialWeights, L1Fit, LeastSquares, is_recovered
+from netpurify.paper.policies import FEATURES, Features, InitialWeights, L1Fit, LeastSquaresFit, is_recovered
 from netpurify.threads import one_torch_thread
 
 Fit = Literal["l1", "l2", "initial"]
-_POLICIES = {"l1": L1Fit, "l2": LeastSquares, "initial": InitialWeights}
+_POLICIES = {"l1": L1Fit, "l2": LeastSquaresFit, "initial": InitialWeights}
 
 
 @dataclass(frozen=True, slots=True)

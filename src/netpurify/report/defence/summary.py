@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netpurify.network import Defence, Step
-from netpurify.network.policies.defence.strength import LEAST, SHARE, allowed
+from netpurify.network import DOUBT_SHARE, LEAST_DISAGREEMENT, Defence, Step, allowed_disagreement
 from netpurify.report.kit.names import missed_modules, policy_name
 from netpurify.report.kit.numbers import count, number, plural, share
 from netpurify.report.kit.summary import Statement, Summary, describe_agreement
@@ -61,7 +60,7 @@ class Price:
             bound=result.bound,
             level=result.level,
             automatic=result.provenance["settings"]["strength"] == "auto",
-            allowed=allowed(result.confidence),
+            allowed=allowed_disagreement(result.confidence),
             confidence=result.confidence,
             forgotten=tuple(layer.forgotten for layer in result.layers),
             changes=tuple(layer.change for layer in result.layers),
@@ -121,8 +120,8 @@ def _strength(price: Price) -> str:
     if not price.automatic:
         return f"{used}, as asked for."
     doubt = (
-        f"{share(SHARE)} of the network's own doubt of {share(1.0 - price.confidence)} (its mean confidence on them "
-        f"is {share(price.confidence)}), or {share(LEAST)} where that is more"
+        f"{share(DOUBT_SHARE)} of the network's own doubt of {share(1.0 - price.confidence)} (its mean confidence on "
+        f"them is {share(price.confidence)}), or {share(LEAST_DISAGREEMENT)} where that is more"
     )
     if price.chosen.disagreement <= price.allowed:
         return f"{used}, the strongest found that changes the class of at most {share(price.allowed)}: {doubt}."

@@ -18,7 +18,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """One vertical axis.
 
     Attributes:
@@ -36,7 +36,7 @@ class Scale:
     labels: Sequence[str] = ()
 
 
-def scales_of(panels: Sequence[PlotPanel]) -> list[Scale]:
+def scales_of(panels: Sequence[PlotPanel]) -> list[AxisScale]:
     """The scale of every panel; panels that measure the same share one, so that heights can be compared by eye."""
     alike: dict[tuple[object, ...], list[PlotPanel]] = {}
     for panel in panels:
@@ -45,7 +45,7 @@ def scales_of(panels: Sequence[PlotPanel]) -> list[Scale]:
     return [scales[_kind(panel)] for panel in panels]
 
 
-def heights(values: Sequence[float], scale: Scale) -> NDArray[np.float64]:
+def heights(values: Sequence[float], scale: AxisScale) -> NDArray[np.float64]:
     """Where values are drawn: NaN, a gap, for what is not finite; at the floor for what is not above it."""
     result = np.asarray(values, np.float64)
     result = np.where(np.abs(result) <= _LARGEST, result, np.nan)
@@ -65,13 +65,13 @@ def _kind(panel: PlotPanel) -> tuple[object, ...]:
     return panel.y, panel.log, panel.floor if panel.log else None, panel.limits
 
 
-def _scale(panels: Sequence[PlotPanel]) -> Scale:
+def _scale(panels: Sequence[PlotPanel]) -> AxisScale:
     lines = [line for panel in panels for line in panel.lines]
     first = panels[0]
     return _logarithmic(first, lines) if first.log else _linear(first, lines)
 
 
-def _linear(panel: PlotPanel, lines: Iterable[Line]) -> Scale:
+def _linear(panel: PlotPanel, lines: Iterable[Line]) -> AxisScale:
     if panel.limits is not None:
         low, high = panel.limits
     else:
@@ -79,10 +79,10 @@ def _linear(panel: PlotPanel, lines: Iterable[Line]) -> Scale:
         low, high = min(values), max(values)
     # One value alone has no extent; its own size gives one, so that the axis neither collapses nor hides the value.
     extent = high - low or abs(high) or 1.0
-    return Scale(low - _MARGIN * extent, high + _MARGIN * extent)
+    return AxisScale(low - _MARGIN * extent, high + _MARGIN * extent)
 
 
-def _logarithmic(panel: PlotPanel, lines: Iterable[Line]) -> Scale:
+def _logarithmic(panel: PlotPanel, lines: Iterable[Line]) -> AxisScale:
     values = _finite(lines)
     if panel.limits is not None:
         bottom, top = panel.limits
@@ -102,7 +102,7 @@ def _logarithmic(panel: PlotPanel, lines: Iterable[Line]) -> Scale:
     if grounded:
         labels[0] = f"≤{labels[0]}"
     factor = 10.0 ** (_MARGIN * (math.log10(top) - math.log10(bottom)))
-    return Scale(bottom / factor, top * factor, panel.floor, ticks, labels)
+    return AxisScale(bottom / factor, top * factor, panel.floor, ticks, labels)
 
 
 def _decades(bottom: float, top: float) -> list[float]:

@@ -9,7 +9,7 @@ import numpy as np
 from netpurify.errors import InputError
 from netpurify.findings import Line, PlotPanel
 from netpurify.report.kit.canvas import COLOURS, GRID, literal, render
-from netpurify.report.kit.scales import Scale, heights, scales_of
+from netpurify.report.kit.scales import AxisScale, heights, scales_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,7 @@ def _fill(figure: "Figure", panels: Sequence[PlotPanel], *, rows: int, columns: 
     _legend(figure, strokes, rows=rows, columns=columns)
 
 
-def _panel(axes: "Axes", panel: PlotPanel, scale: Scale, strokes: dict[str, Stroke]) -> None:
+def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, Stroke]) -> None:
     if panel.log:
         axes.set_yscale("log")
         axes.set_yticks(scale.ticks, scale.labels)
@@ -148,7 +148,7 @@ def _panel(axes: "Axes", panel: PlotPanel, scale: Scale, strokes: dict[str, Stro
         axes.text(0.5, 0.5, "nothing measured", transform=axes.transAxes, ha="center", va="center")
 
 
-def _line(axes: "Axes", line: Line, scale: Scale, stroke: Stroke) -> None:
+def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke) -> None:
     x = np.asarray(line.x, np.float64)
     low, high = heights(line.low, scale), heights(line.high, scale)
     opacity = 0.10 if stroke.baseline else 0.18

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from netpurify.errors import DisagreementError, InputError
 from netpurify.network.adapter.reference import Skipped
 from netpurify.network.agreement import Agreement
-from netpurify.network.policies.defence.defending import Candidate, Defender
+from netpurify.network.policies.defence.defending import DefendedCandidate, Defender
 from netpurify.network.policies.defence.strength import STRENGTHS, TRIALS, Step, search
 from netpurify.network.policies.defence.sweep import DefendedLayer
 from netpurify.network.policies.policy import Progress, settings_of
@@ -130,7 +130,7 @@ class Defend:
         defender = Defender(network, guard=self.guard)
         _check_scores(defender.confidence, automatic=automatic, most=self.max_disagreement)
         overall = _OverallProgress(progress, sweeps=TRIALS if automatic else 1, layers=len(defender.layers))
-        candidates: dict[float, Candidate] = {}
+        candidates: dict[float, DefendedCandidate] = {}
 
         def judge(strength: float) -> Step:
             candidates[strength] = defender.defend(strength, overall.next_sweep())

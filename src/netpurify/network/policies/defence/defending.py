@@ -20,7 +20,7 @@ from netpurify.network.prepared import Network
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DefendedCandidate:
     """A copy of the network that was defended with one strength, and judged.
 
     Attributes:
@@ -72,7 +72,7 @@ class Defender:
         self._scored = rows == count(held_out)
         self.confidence = _confidence(self._before) if self._scored else math.nan
 
-    def defend(self, strength: float, progress: Progress) -> Candidate:
+    def defend(self, strength: float, progress: Progress) -> DefendedCandidate:
         """Defend a copy of the network, and judge it on the held-out inputs.
 
         Raises:
@@ -82,7 +82,7 @@ class Defender:
         agreement = compare(self._before, self._outputs(model))
         scored = self._scored and not math.isnan(agreement.same)
         differing = round((1.0 - agreement.same) * agreement.inputs) if scored else 0
-        return Candidate(Step(strength, agreement.inputs if scored else 0, differing), model, layers, agreement)
+        return DefendedCandidate(Step(strength, agreement.inputs if scored else 0, differing), model, layers, agreement)
 
     def _run(self, model: nn.Module) -> None:
         """Run a network on the inputs twice side by side; the second half must come out as if it were alone."""

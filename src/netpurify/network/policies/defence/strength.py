@@ -10,9 +10,9 @@ STRENGTHS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
 """The candidates, weakest first. With stronger ones, a hundred held-out inputs are too few to measure the loss."""
 TRIALS = 4
 """How many candidates a search tries at most."""
-SHARE = 0.5
+DOUBT_SHARE = 0.5
 """The allowed disagreement, as a share of the network's own doubt on clean inputs: 1 minus its mean confidence."""
-LEAST = 0.01
+LEAST_DISAGREEMENT = 0.01
 """Disagreement that is allowed at least, however confident the network is."""
 
 
@@ -44,9 +44,9 @@ class Step:
         return float(betaincinv(self.differing + 1, self.inputs - self.differing, level))
 
 
-def allowed(confidence: float) -> float:
-    """The disagreement that the automatic strength may cause: ``SHARE`` of the network's doubt, at least ``LEAST``."""
-    return max(SHARE * (1.0 - confidence), LEAST)
+def allowed_disagreement(confidence: float) -> float:
+    """The disagreement that the automatic strength may cause: a share of the network's doubt, or the least allowed."""
+    return max(DOUBT_SHARE * (1.0 - confidence), LEAST_DISAGREEMENT)
 
 
 def search(judge: Callable[[float], Step], confidence: float) -> Step:
@@ -61,7 +61,7 @@ def search(judge: Callable[[float], Step], confidence: float) -> Step:
         judge: Defends with a strength and measures the disagreement.
         confidence: Mean of the largest probability that the contaminated network gives on the held-out inputs.
     """
-    most = allowed(confidence)
+    most = allowed_disagreement(confidence)
     tried: dict[float, Step] = {}
     low, high = 0, len(STRENGTHS)
     while low < high:
