@@ -7,7 +7,7 @@ import torch
 
 from netpurify import data
 from netpurify.contaminate import Normal, contaminate, first_pixels, measure, poison
-from netpurify.paper import PatchCNN, purify, train
+from netpurify.paper import PatchCNN, StepSizes, purify, train
 
 
 def noise(generator: torch.Generator) -> None:
@@ -40,7 +40,7 @@ def backdoor(generator: torch.Generator) -> None:
     trigger = first_pixels(5, 1.0)
     dirty = poison(data.to_inputs(images), images.labels, trigger, target=0, ratio=0.3, generator=generator)
     initial = PatchCNN(m=2, k=392, p=300, classes=3, generator=generator)
-    training = train(initial, dirty.inputs, dirty.labels, gamma=1.0, hidden_gamma=1.0, steps=1000)
+    training = train(initial, dirty.inputs, dirty.labels, gamma=StepSizes(1.0, 1.0), steps=1000)
     purified = purify(training.trained, training.initial, data.to_inputs(clean), certify=False)
     test = data.classes(data.load("mnist-sample", split="test"), (0, 1, 2))
     print(f"2. a backdoor learnt from {dirty.indices.numel()} of {len(images)} training images (digits 0, 1, 2)")

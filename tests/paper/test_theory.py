@@ -7,7 +7,7 @@ import torch
 from netpurify import InputError, lad
 from netpurify.findings import Verdict
 from netpurify.paper import PatchCNN, train
-from netpurify.paper.theory import Setting, constants, examine, kernels, remainder, spectrum
+from netpurify.paper.theory import ExaminedSystem, Setting, constants, examine, kernels, remainder, spectrum
 from netpurify.paper.training import network_of
 
 pytestmark = pytest.mark.slow
@@ -131,7 +131,7 @@ def examined(regime, **options):
     inputs = torch.randn(5, 5 * 100, generator=source, dtype=torch.float64)
     targets = 2 * torch.rand(5, generator=source, dtype=torch.float64) - 1
     options = {"m": 5, "p": 300, "gamma": 0.1, "share": 0.15} | options
-    return examine(inputs, targets, generator=source, regime=regime, **options)
+    return examine(inputs, targets, system=ExaminedSystem(regime=regime, **options), generator=source)
 
 
 def test_examination_of_the_joint_regime():
@@ -169,7 +169,9 @@ def test_a_network_that_is_not_the_theorys_is_refused():
 def test_a_decay_that_has_no_meaning_is_said_to_have_none():
     inputs = 0.01 * torch.randn(3, 40, generator=generator(), dtype=torch.float64)
     targets = torch.tensor([0.1, -0.1, 0.2], dtype=torch.float64)
-    found = examine(inputs, targets, m=2, p=20, gamma=24.0, share=0.1, generator=generator(), steps=2)
+    found = examine(
+        inputs, targets, system=ExaminedSystem(m=2, p=20, gamma=24.0, share=0.1, steps=2), generator=generator()
+    )
     decay = next(row for row in found.rows if row.part == "(13)")
     assert decay.measured is None
     assert decay.verdict == Verdict.VACUOUS
@@ -178,11 +180,16 @@ def test_a_decay_that_has_no_meaning_is_said_to_have_none():
 def test_a_network_that_has_nothing_left_to_learn_is_examined_all_the_same():
     inputs = torch.randn(3, 40, generator=generator(), dtype=torch.float64)
     start = PatchCNN(m=2, k=20, p=20, generator=generator(5))
-    found = examine(inputs, start(inputs).detach(), m=2, p=20, gamma=0.1, share=0.1, generator=generator(5), steps=2)
+    found = examine(
+        inputs,
+        start(inputs).detach(),
+        system=ExaminedSystem(m=2, p=20, gamma=0.1, share=0.1, steps=2),
+        generator=generator(5),
+    )
     assert found.training.trajectories[0].steps == 0
     assert next(row for row in found.rows if row.part == "(13)").verdict == Verdict.VACUOUS
     with pytest.raises(InputError, match="m must be a whole number"):
-        examine(inputs, torch.zeros(3), m=0, p=20, gamma=0.1, share=0.1, generator=generator())
+        examine(inputs, torch.zeros(3), system=ExaminedSystem(m=0, p=20, gamma=0.1, share=0.1), generator=generator())
 
 
 def test_pixels_that_no_input_inks_do_not_count():
@@ -190,7 +197,9 @@ def test_pixels_that_no_input_inks_do_not_count():
     inputs = torch.randn(3, 80, generator=source, dtype=torch.float64)
     inputs.reshape(3, 2, 40)[:, :, 10:] = 0.0
     targets = torch.tensor([0.1, -0.1, 0.2], dtype=torch.float64)
-    found = examine(inputs, targets, m=2, p=400, gamma=0.1, share=0.1, generator=source, steps=100)
+    found = examine(
+        inputs, targets, system=ExaminedSystem(m=2, p=400, gamma=0.1, share=0.1, steps=100), generator=source
+    )
     row = next(row for row in found.rows if row.quantity == "A_W: P(one unit recovered)")
     assert row.bound == pytest.approx(lad.recovery_probability(10, 6, 0.1))
     # Pixels that no input inks go back to the initial weights, which is right; the ten others decide.
@@ -200,7 +209,9 @@ def test_pixels_that_no_input_inks_do_not_count():
 def test_inputs_so_many_that_no_design_is_kept_are_examined_all_the_same():
     inputs = torch.randn(150, 40, generator=generator(6), dtype=torch.float64)  # 600 patches of 10 entries
     targets = torch.zeros(150, dtype=torch.float64)
-    found = examine(inputs, targets, m=4, p=12, gamma=0.1, share=0.1, generator=generator(6), steps=2)
+    found = examine(
+        inputs, targets, system=ExaminedSystem(m=4, p=12, gamma=0.1, share=0.1, steps=2), generator=generator(6)
+    )
     assert found.purified.layers[0].design is None
     survived = next(row for row in found.rows if row.quantity == "A_W: alterations that every unit survives")
     assert (survived.measured.low, survived.measured.high) == (0, 0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from netpurify import InputError
-from netpurify.paper import DivergenceError, PatchCNN, gradients, train, train_output
+from netpurify.paper import DivergenceError, PatchCNN, StepSizes, gradients, train, train_output
 from netpurify.paper.model import matrix, with_bias
 
 
@@ -54,7 +54,7 @@ def test_closed_form_gradients_are_those_of_autograd(classes, layers, bias):
 @pytest.mark.parametrize(("classes", "layers", "hidden_gamma"), [(None, 1, None), (3, 2, 0.3)])
 def test_algorithm_1_is_followed_step_by_step(classes, layers, hidden_gamma):
     net, inputs, targets = problem(classes=classes, layers=layers)
-    training = train(net, inputs, targets, gamma=0.2, hidden_gamma=hidden_gamma, steps=3, tolerance=0.0)
+    training = train(net, inputs, targets, gamma=StepSizes(0.2, hidden_gamma), steps=3, tolerance=0.0)
     slow, losses = training.initial, [risk(net, inputs, targets).item()]
     for _ in range(3):
         change = by_autograd(slow, inputs, targets)[-1]
@@ -171,7 +171,7 @@ def test_same_bits_whatever_the_threads_which_stay_as_they_were(threads):
         ({"targets": torch.tensor([0.0, math.inf, 0, 0, 0])}, r"targets must be finite"),
         ({"gamma": 0.0}, r"gamma must be a positive number; got 0.0"),
         ({"gamma": math.nan}, r"gamma must be a positive number"),
-        ({"hidden_gamma": -1.0}, r"hidden_gamma must be a positive number"),
+        ({"gamma": StepSizes(1.0, -1.0)}, r"gamma of hidden layers must be a positive number"),
         ({"regime": "both"}, r"regime must be .* got 'both'"),
         ({"steps": -1}, r"steps and tolerance must not be negative"),
     ],

@@ -52,7 +52,12 @@ def test_changes_beyond_numbers_have_names():
 def test_examination_fits_its_schema():
     generator = torch.Generator().manual_seed(0)
     inputs = torch.randn(3, 80, generator=generator, dtype=torch.float64)
-    found = theory.examine(inputs, torch.zeros(3).double(), m=2, p=60, gamma=0.1, share=0.1, generator=generator)
+    found = theory.examine(
+        inputs,
+        torch.zeros(3).double(),
+        system=theory.ExaminedSystem(m=2, p=60, gamma=0.1, share=0.1),
+        generator=generator,
+    )
     record = report.examination_record(found, seed=0)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     intervals = [row["measured"] for row in record["rows"] if isinstance(row["measured"], list)]

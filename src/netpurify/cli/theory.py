@@ -52,14 +52,20 @@ def theory(
 
     import torch
 
-    from netpurify.paper.theory import examine
+    from netpurify.paper.theory import ExaminedSystem, examine
 
     generator = torch.Generator().manual_seed(seed)
     given = _read(inputs, m * k) if inputs else torch.randn(n, m * k, generator=generator, dtype=torch.float64)
     targets = 2.0 * torch.rand(given.shape[0], generator=generator, dtype=torch.float64) - 1.0
-    chosen: dict[str, Any] = {"m": m, "p": p, "gamma": gamma, "share": eps, "regime": regime, "steps": steps}
+    chosen: Any = {"m": m, "p": p, "gamma": gamma, "share": eps, "regime": regime, "steps": steps}
     with compiling():
-        found = examine(given, targets, generator=generator, progress=None if as_json else note, **chosen)
+        found = examine(
+            given,
+            targets,
+            system=ExaminedSystem(**chosen),
+            generator=generator,
+            progress=None if as_json else note,
+        )
     if as_json:
         show_json(netpurify.report.examination_record(found, seed=seed))
         return

@@ -12,7 +12,7 @@ Lu, Huang and Wang, "Purification of Contaminated Convolutional Neural Networks 
 from netpurify.paper.descent import DivergenceError, Trajectory
 from netpurify.paper.model import PatchCNN
 from netpurify.paper.purification import FittedLayer, LayerError, Purified, compare, purify
-from netpurify.paper.training import Training, gradients, train, train_output
+from netpurify.paper.training import StepSizes, Training, gradients, train, train_output
 
 __all__ = [
     "DivergenceError",
@@ -20,6 +20,7 @@ __all__ = [
     "LayerError",
     "PatchCNN",
     "Purified",
+    "StepSizes",
     "Training",
     "Trajectory",
     "compare",

@@ -36,14 +36,26 @@ class Training:
         return all(trajectory.converged for trajectory in self.trajectories)
 
 
+@dataclass(frozen=True, slots=True)
+class StepSizes:
+    """Step sizes of gradient descent.
+
+    Attributes:
+        output: Step size of the output layer.
+        hidden: Step size of every hidden layer; ``None`` for the paper's gamma / fan-in.
+    """
+
+    output: float
+    hidden: float | None = None
+
+
 @one_torch_thread()
 def train(
     model: PatchCNN,
     inputs: Tensor,
     targets: Tensor,
     *,
-    gamma: float,
-    hidden_gamma: float | None = None,
+    gamma: float | StepSizes,
     regime: Regime = "joint",
     steps: int = 1000,
     tolerance: float = 1e-8,
@@ -63,8 +75,8 @@ def train(
         model: Initial network; it is left as it is.
         inputs: Training inputs [n, d].
         targets: Numbers [n], or class labels [n].
-        gamma: Step size of the output layer.
-        hidden_gamma: Step size of every hidden layer; ``None`` for the paper's gamma / fan-in.
+        gamma: Step size of the output layer; hidden layers have the paper's gamma / fan-in, unless ``StepSizes`` are
+            given.
         regime: As above.
         steps: Most steps of each phase (the paper's t_max).
         tolerance: A phase stops when the largest squared residual (of softmax - one-hot, for classes) is below this.
@@ -74,14 +86,15 @@ def train(
         InputError: Shapes, labels or options do not fit.
         DivergenceError: The loss is no longer finite.
     """
-    rows, goal = _check(model, inputs, targets, gamma, hidden_gamma, regime, steps, tolerance)
-    run = Descent(model, rows, goal, gamma, hidden_gamma, steps, tolerance)
+    sizes = gamma if isinstance(gamma, StepSizes) else StepSizes(gamma)
+    rows, goal = _check(model, inputs, targets, sizes, regime, steps, tolerance)
+    run = Descent(model, rows, goal, sizes.output, sizes.hidden, steps, tolerance)
     weights = [matrix(layer).clone() for layer in model.layers]
     path = run.descend(weights, hidden=True, output=regime != "sequential-fixed", observe=observe)
     first = Training(copy.deepcopy(model), network_of(model, weights), (path,))
     if regime == "joint":
         return first
-    return train_output(first, inputs, targets, gamma=gamma, steps=steps, tolerance=tolerance)
+    return train_output(first, inputs, targets, gamma=sizes.output, steps=steps, tolerance=tolerance)
 
 
 @one_torch_thread()
@@ -99,7 +112,7 @@ def train_output(
     ``train(..., regime="sequential")`` is joint training followed by this. Arguments and errors as in ``train``.
     """
     model = training.trained
-    rows, goal = _check(model, inputs, targets, gamma, None, "sequential", steps, tolerance)
+    rows, goal = _check(model, inputs, targets, StepSizes(gamma), "sequential", steps, tolerance)
     run = Descent(model, rows, goal, gamma, None, steps, tolerance)
     zero = torch.zeros_like(matrix(model.output))
     weights = [*(matrix(layer).clone() for layer in model.layers[:-1]), zero.clone()]
@@ -110,7 +123,7 @@ def train_output(
 
 def gradients(model: PatchCNN, inputs: Tensor, targets: Tensor) -> list[Tensor]:
     """Gradients of the empirical risk in closed form, one matrix [fan-in, units] per layer, output last."""
-    rows, goal = _check(model, inputs, targets, 1.0, None, "joint", 0, 0.0)
+    rows, goal = _check(model, inputs, targets, StepSizes(1.0), "joint", 0, 0.0)
     run = Descent(model, rows, goal, 1.0, None, 0, 0.0)
     weights = [matrix(layer) for layer in model.layers]
     seen = run.forward(weights)
@@ -130,8 +143,7 @@ def _check(
     model: PatchCNN,
     inputs: Tensor,
     targets: Tensor,
-    gamma: float,
-    hidden_gamma: float | None,
+    sizes: StepSizes,
     regime: str,
     steps: int,
     tolerance: float,
@@ -144,7 +156,8 @@ def _check(
         raise InputError("training inputs must be finite; got NaN or infinite entries; remove or fill them first")
     if targets.shape != (inputs.shape[0],):
         raise InputError(f"targets must be [{inputs.shape[0]}], one per input; got {list(targets.shape)}")
-    for name, size in (("gamma", gamma), ("hidden_gamma", 1.0 if hidden_gamma is None else hidden_gamma)):
+    hidden = 1.0 if sizes.hidden is None else sizes.hidden
+    for name, size in (("gamma", sizes.output), ("gamma of hidden layers", hidden)):
         if not 0.0 < size < math.inf:
             raise InputError(f"{name} must be a positive number; got {size}")
     if regime not in ("joint", "sequential", "sequential-fixed"):

@@ -10,7 +10,7 @@ from netpurify import data
 from netpurify.contaminate import Pixels, measure, poison
 from netpurify.experiments.figures.altered_weights import ORIGINS, share_certified
 from netpurify.experiments.figures.three_classes import ThreeClasses
-from netpurify.paper import PatchCNN, purify, train
+from netpurify.paper import PatchCNN, StepSizes, purify, train
 
 Cell = dict[str, Any]
 """Settings and rows of a trial; the types of single columns are those of the grid."""
@@ -29,7 +29,7 @@ def backdoor(settings: Cell, seed: int, *, counts: Sequence[int], pixels: Sequen
         m=settings["m"], k=settings["k"], p=settings["p"], classes=3, layers=settings["layers"], generator=generator
     )
     rate = settings["rate"]
-    training = train(initial, dirty.inputs, dirty.labels, gamma=rate, hidden_gamma=rate, steps=settings["steps"])
+    training = train(initial, dirty.inputs, dirty.labels, gamma=StepSizes(rate, rate), steps=settings["steps"])
     test = source.test()
     images = source.inputs(test)
 

@@ -56,18 +56,35 @@ class Examination:
     purified: Purified
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedSystem:
+    """The system that is trained, contaminated and purified, in the paper's letters.
+
+    Attributes:
+        m: Number of patches.
+        p: Number of filters.
+        gamma: Step size of Algorithm 1.
+        share: Share of altered weights (the paper's epsilon).
+        regime: As in ``train``.
+        law: What is added to altered weights; ``None`` for the paper's N(1, 1).
+        steps: Most steps of each phase.
+    """
+
+    m: int
+    p: int
+    gamma: float
+    share: float
+    regime: Regime = "joint"
+    law: Law | None = None
+    steps: int = 1000
+
+
 def examine(
     inputs: Tensor,
     targets: Tensor,
     *,
-    m: int,
-    p: int,
-    gamma: float,
-    share: float,
+    system: ExaminedSystem,
     generator: torch.Generator,
-    regime: Regime = "joint",
-    law: Law | None = None,
-    steps: int = 1000,
     progress: Callable[[str], None] | None = None,
 ) -> Examination:
     """Train, contaminate and purify a network, and set what was seen beside the paper's bounds.
@@ -78,23 +95,18 @@ def examine(
     Args:
         inputs: Training inputs [n, m k]; they also purify.
         targets: Numbers [n].
-        m: Number of patches.
-        p: Number of filters.
-        gamma: Step size of Algorithm 1.
-        share: Share of altered weights (the paper's epsilon).
+        system: What is trained, contaminated and purified.
         generator: Source of initial weights, contamination and searches.
-        regime: As in ``train``.
-        law: What is added to altered weights; ``None`` for the paper's N(1, 1).
-        steps: Most steps of each phase.
         progress: Called with the name of each part before it is worked on.
     """
     say = progress or (lambda _: None)
+    m, p, gamma, share, regime = system.m, system.p, system.gamma, system.share, system.regime
     say("train")
     model = PatchCNN(m=m, k=inputs.shape[1] // max(m, 1), p=p, generator=generator)
     watch = _Watch(model, inputs)
-    training = train(model, inputs, targets, gamma=gamma, regime=regime, steps=steps, observe=watch)
+    training = train(model, inputs, targets, gamma=gamma, regime=regime, steps=system.steps, observe=watch)
     say("contaminate and purify")
-    dirty = contaminate(training.trained.state_dict(), law or Normal(1.0, 1.0), share=share, generator=generator)
+    dirty = contaminate(training.trained.state_dict(), system.law or Normal(1.0, 1.0), share=share, generator=generator)
     contaminated = network_of(training.trained, [matrix(layer) for layer in training.trained.layers])
     contaminated.load_state_dict(dirty.state)
     purified = purify(contaminated, training.initial, inputs)
