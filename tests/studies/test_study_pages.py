@@ -29,6 +29,7 @@ def test_the_command_line_knows_every_study():
     assert tuple(STUDIES) == options.STUDIES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMITTED)
 def test_a_committed_table_holds_the_trials_of_its_experiment(name):
     experiment = EXPERIMENTS[name]
