@@ -1,36 +1,25 @@
 """Purify a network: make it ready, then let a policy run."""
 
 from collections.abc import Collection
-from typing import Protocol, TypeVar
 
 from torch import nn
 
 from netpurify.errors import InputError
 from netpurify.network.adapter.capture import BATCH, Data, Forward
-from netpurify.network.adapter.reference import Initial
-from netpurify.network.policies.policy import Progress
-from netpurify.network.prepared import Network, prepare
-
-_Result = TypeVar("_Result", covariant=True)
-
-
-class _Policy(Protocol[_Result]):
-    @property
-    def initial(self) -> Initial | None: ...
-
-    def run(self, network: Network, progress: Progress | None = None) -> _Result: ...
+from netpurify.network.policies.policy import Policy, Progress, Result
+from netpurify.network.prepared import prepare
 
 
 def purify(
     model: nn.Module,
     data: Data,
     *,
-    policy: _Policy[_Result],
+    policy: Policy[Result],
     layers: Collection[str] | None = None,
     forward: Forward | None = None,
     batch: int = BATCH,
     progress: Progress | None = None,
-) -> _Result:
+) -> Result:
     """Purify a network with a few clean inputs, without labels and without training.
 
     Args:

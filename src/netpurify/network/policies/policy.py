@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,21 +24,23 @@ _WILD = 4.0
 """A unit without evidence that changed this many times more than is usual in its layer is not fed forward."""
 
 
-class Policy(Protocol):
-    """Anything that ``purify`` can carry out.
+Result = TypeVar("Result", covariant=True)
+
+
+class Policy(Protocol[Result]):
+    """Anything that ``purify`` can carry out; ``Result`` is what it gives.
 
     Attributes:
         name: Name of the policy, in results, reports and on the command line.
         initial: The initial weights, if the policy takes any.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102
+    name: ClassVar[str]
 
     @property
     def initial(self) -> Initial | None: ...  # noqa: D102
 
-    def run(self, network: Network, progress: Progress | None = None) -> Any:
+    def run(self, network: Network, progress: Progress | None = None) -> Result:
         """Purify a network that was made ready; gives the result."""
         ...
 
