@@ -7,8 +7,9 @@ it. ``tolerance``, ``recovery_probability``, ``largest_share`` and ``worst_case`
 from netpurify.lad import largest_share, recovery_probability, tolerance, worst_case
 from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.constants import Constants, Interval, constants
-from netpurify.paper.theory.examination import Examination, ExaminedSystem, Row, examine
+from netpurify.paper.theory.examination import Examination, ExaminedSystem, examine
 from netpurify.paper.theory.kernels import kernels, remainder, spectrum
+from netpurify.paper.theory.row import Row
 
 __all__ = [
     "Constants",
