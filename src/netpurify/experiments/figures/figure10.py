@@ -3,6 +3,7 @@
 from typing import Any
 
 from netpurify.experiments.figures import backdoors
+from netpurify.experiments.figures.backdoors import MAIN
 from netpurify.experiments.figures.panels import chance, line, rate_panel
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
@@ -12,20 +13,26 @@ CLEAN = 36
 
 
 def grid(mode: Mode) -> list[TableRow]:
-    """Two and three hidden layers, shares of poisoned images."""
-    ratios = (0.0, 0.3) if mode == "quick" else (0.0, 0.1, 0.2, 0.3, 0.4)
-    width, steps = (100, 500) if mode == "quick" else (300, 1000)
+    """One to three hidden layers and shares of poisoned images; at one share also one step size for all layers."""
+    quick = mode == "quick"
+    ratios = (0.0, 0.3) if quick else (0.0, 0.1, 0.2, 0.3)
+    width, steps = (100, 500) if quick else (300, 1500)
+    main: TableRow = {
+        "data": mnist(mode), "variant": MAIN, "trigger": "first five pixels", "colour": "ink", "pixels": "raw",
+        "training": 99, "poison": "all", "ratio": 0.3, "m": 2, "k": 392, "p": width, "layers": 1, "gamma": 4.0,
+        "hidden": None, "steps": steps,
+    }  # fmt: skip
+    changed: TableRow = {"variant": "one step size", "gamma": 0.5, "hidden": 0.5, "steps": 1000}
+    depths: list[TableRow] = [{"layers": layers} for layers in (1, 2, 3)]
     return [
-        {"data": mnist(mode), "training": 99, "poison": "all", "ratio": ratio, "m": 2, "k": 392, "p": width,
-         "layers": layers, "rate": 0.5, "steps": steps}
-        for layers in (1, 2, 3)
-        for ratio in ratios
-    ]  # fmt: skip
+        *(main | depth | {"ratio": ratio} for depth in depths for ratio in ratios),
+        *(main | depth | changed for depth in ([] if quick else depths)),
+    ]
 
 
 def trial(settings: TableRow, seed: int) -> list[TableRow]:
-    """Clean images from both places."""
-    return backdoors.backdoor(settings, seed, counts=(CLEAN,), pixels=range(5))
+    """Clean images from all places."""
+    return backdoors.backdoor(settings, seed, counts=(CLEAN,))
 
 
 def cost(settings: TableRow) -> float:
