@@ -87,93 +87,29 @@ def _against_l2(rows: list[TableRow], n: int) -> PlotPanel:
     return rate_panel(f"trigger in the middle, n = {n}", "attack success, all images", lines)
 
 
-def spoken(rows: list[TableRow], y: str, *, ratio: float = 0.3) -> str:
-    """A rate after purification, for every number and origin of clean images."""
-    texts = [
-        f"{NAMES[origin]}: "
-        + listed(
-            (f"n = {n}", show(level(rows, y, method="l1", clean=n, origin=origin, ratio=ratio)))
-            for n in values(rows, "clean")
-        )
-        for origin in ORIGINS
-    ]
-    return "; ".join(texts)
-
-
-def reached(rows: list[TableRow], claim: str, why: str) -> Finding:
-    """Whether the attack works as well as the paper says, before purification."""
-    start, other = (level(rows, y, method="before", ratio=0.3) for y in ("asr_all", "asr"))
-    base = level(rows, "asr_all", method="before", ratio=0.0)
-    verdict = graded([start], holds=start.mean >= 0.95, limits=start.mean >= 0.8)
-    measured = f"asr_all {show(start)}, asr {show(other)}; without poisoned images asr_all {show(base)}"
-    return simple(claim, measured, verdict, why)
-
-
-def accuracy_kept(rows: list[TableRow], claim: str, drop: float) -> Finding:
-    """Accuracy with all training images, and with a tenth of them, where the paper allows ``drop``."""
-    before = level(rows, "accuracy", method="before", ratio=0.3)
-    everything, few = (
-        level(rows, "accuracy", method="l1", clean=n, origin="training", ratio=0.3) for n in (99, COUNTS[0])
-    )
-    kept = abs(before.mean - everything.mean) <= 0.02
-    verdict = graded(
-        [before, everything, few],
-        holds=kept and before.mean - few.mean <= drop + 0.01,
-        limits=before.mean - everything.mean <= 0.05,
-    )
-    return simple(claim, f"before {show(before)}; after, {spoken(rows, 'accuracy')}", verdict)
-
-
 def findings(rows: list[TableRow]) -> list[Finding]:
-    """The paper's claims one by one, and where the trigger must be for them to hold."""
-    own = [row for row in rows if row["trigger"] == "first five pixels"]
-    middle = [row for row in rows if row["trigger"] == "middle"]
-    start, base = (level(own, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
-    few = [level(own, "asr_all", method="l1", clean=COUNTS[0], origin=origin, ratio=0.3) for origin in ORIGINS]
-    squares = [level(own, "asr_all", method="l2", clean=COUNTS[0], origin=origin, ratio=0.3) for origin in ORIGINS]
-    worst = max(found.mean for found in few)
-    moved, still = (level(middle, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
-    fits = {
-        (method, origin, n): level(middle, "asr_all", method=method, clean=n, origin=origin, ratio=0.3)
-        for method in ("l1", "l2")
-        for origin in ORIGINS
-        for n in (36, 99)
-    }
+    """The paper's claims one by one, and what we add: where the trigger must be, and which images are clean."""
+    own = main_line(rows)
+    squares = level(own, "asr_all", method="l2", clean=COUNTS[0], origin="training", ratio=0.3)
+    added = [
+        backdoor_settings.as_trained(rows, COUNTS[-1]),
+        backdoor_settings.other_settings(rows, {"clean": 36}),
+        backdoor_settings.least_squares(rows, "clean"),
+        backdoor_settings.middle(rows),
+        backdoor_settings.black(rows),
+    ]
     return [
-        reached(own, "The attack success rate reaches 100 % at 30 % poisoned images.", ""),
-        simple(
-            "After purification it is at the level of random guessing, even with 9 clean images.",
-            f"asr_all after, {spoken(own, 'asr_all')}",
-            graded(
-                [start, base, *few],
-                holds=worst <= base.mean + 0.03,
-                limits=worst - base.mean < 0.5 * (start.mean - base.mean),
-            ),
-            f"The yardstick is the network without poisoned images, {show(base)}; guessing gives {CHANCE:.3f}. The "
-            "trigger's pixels are blank in every clean digit, so the fit sends their weights back to the initial ones. "
-            f"So does least squares: with n = {COUNTS[0]} it gives {' and '.join(show(found) for found in squares)} "
-            "(training images, others).",
-        ),
-        accuracy_kept(
+        backdoor_rules.without_poison(own),
+        backdoor_rules.attack_rises(own),
+        backdoor_rules.attack_gone(
             own,
-            "Accuracy stays stable with all 99 training images and drops by about 5 points with 10 % of them.",
-            0.05,
+            COUNTS[0],
+            "The trigger's pixels are blank in every clean digit, so that the fit returns their weights to the initial "
+            f"ones. So does least squares: with {COUNTS[0]} training images it leaves {cell(squares)}.",
         ),
-        simple(
-            "The same trigger in the middle of the image, where clean digits ink the pixels.",
-            f"asr_all before {show(moved)}, without poisoned images {show(still)}; after: "
-            + listed(
-                (f"{method}, {NAMES[origin]}, n = {n}", show(found)) for (method, origin, n), found in fits.items()
-            ),
-            graded(
-                [moved, still, *fits.values()],
-                holds=all(found.mean <= still.mean + 0.03 for (method, *_), found in fits.items() if method == "l1"),
-                limits=all(found.mean < moved.mean - 0.1 for (method, *_), found in fits.items() if method == "l1"),
-            ),
-            "Here clean images have a say about the trigger's pixels, and removal is not a matter of course: it is L1 "
-            "that tells the attack from what clean images need; more images from outside the training set help less.",
-            ours=True,
-        ),
+        backdoor_rules.accuracy_kept(own, COUNTS[0], COUNTS[-1], 5.0),
+        backdoor_rules.outside_similar(own, "clean"),
+        *(finding for finding in added if finding is not None),
     ]
 
 

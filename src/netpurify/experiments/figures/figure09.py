@@ -44,28 +44,23 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:
-    """The paper's claims one by one, with what least squares does."""
-    start = level(rows, "asr_all", method="before", ratio=0.3)
-    third = level(rows, "asr_all", method="l1", clean=33, origin="training", ratio=0.3)
-    squares = level(rows, "asr_all", method="l2", clean=33, origin="training", ratio=0.3)
-    points = start.mean - third.mean
+    """The paper's claims one by one, and what we add: other settings, other clean images, least squares."""
+    own = main_line(rows)
+    added = [
+        backdoor_settings.as_trained(rows, COUNTS[-1]),
+        backdoor_settings.other_settings(rows, {"clean": 33}),
+        backdoor_settings.least_squares(rows, "clean"),
+    ]
     return [
-        figure08.reached(
-            rows,
-            "The attack success rate rises to 100 % at 30 % poisoned images.",
-            "The trigger is five pixels within the range of the image.",
+        backdoor_rules.attack_rises(own, "The trigger is five pixels within the range of the image."),
+        backdoor_rules.attack_weakened(
+            own,
+            33,
+            "Clean images have light and shade in the trigger's pixels, so that the attack is weakened and not removed.",
         ),
-        simple(
-            "Using just one third of the training data reduces the attack success rate by 20 %.",
-            f"asr_all before {show(start)}; after, {figure08.spoken(rows, 'asr_all')}",
-            graded([start, third], holds=points >= 0.18, limits=points >= 0.1),
-            f"{100 * points:.0f} points with 33 training images; least squares leaves {show(squares)}. Clean images "
-            f"excite "
-            "the trigger's pixels, so that it is weakened and not removed.",
-        ),
-        figure08.accuracy_kept(
-            rows, "Accuracy stays stable; it drops by about 2 points with 10 % of the training data.", 0.02
-        ),
+        backdoor_rules.accuracy_kept(own, COUNTS[0], COUNTS[-1], 2.0),
+        backdoor_rules.outside_similar(own, "clean"),
+        *(finding for finding in added if finding is not None),
     ]
 
 

@@ -60,42 +60,22 @@ def _panel(rows: list[TableRow], origin: str, y: str) -> PlotPanel:
     return rate_panel("attack success", "attack success, all images", lines)
 
 
-def findings(rows: list[TableRow], origin: str = "training", goal: float = 0.05) -> list[Finding]:
-    """Before and after at three poisoned images in ten, by number of layers."""
-    depths = values(rows, "layers")
-    at: dict[str, Any] = {"ratio": 0.3}
-    before = {(d, y): level(rows, y, method="before", layers=d, **at) for d in depths for y in ("asr_all", "accuracy")}
-    after = {
-        (d, y): level(rows, y, method="l1", layers=d, origin=origin, **at)
-        for d in depths
-        for y in ("asr_all", "accuracy")
-    }
-    base = {d: level(rows, "asr_all", method="before", layers=d, ratio=0.0) for d in depths}
-    drops = {d: before[d, "asr_all"].mean - after[d, "asr_all"].mean for d in depths}
-    lost = {d: before[d, "accuracy"].mean - after[d, "accuracy"].mean for d in depths}
-    needed = [*before.values(), *after.values(), *base.values()]
-    attacked = all(before[d, "asr_all"].mean >= base[d].mean + 0.3 for d in depths)
-    return [
-        simple(
-            "A notable reduction of the attack success rate with several hidden layers, for poisoned ratios up to 30 "
-            "%.",
-            "asr_all before and after: "
-            + listed((f"l = {d}", f"{show(before[d, 'asr_all'])} -> {show(after[d, 'asr_all'])}") for d in depths),
-            graded(
-                needed,
-                holds=attacked and all(after[d, "asr_all"].mean <= base[d].mean + goal for d in depths),
-                limits=attacked and all(drop > 0.05 for drop in drops.values()),
-            ),
-            f"Points taken off: {listed((f'l = {d}', f'{100 * drops[d]:.0f}') for d in depths)}; without poisoned "
-            f"images: " + listed((f"l = {d}", show(base[d])) for d in depths),
-        ),
-        simple(
-            "The decline in accuracy is relatively minor.",
-            "accuracy before and after: "
-            + listed((f"l = {d}", f"{show(before[d, 'accuracy'])} -> {show(after[d, 'accuracy'])}") for d in depths),
-            graded(needed, holds=max(lost.values()) < 0.03, limits=max(lost.values()) < 0.06),
-        ),
+def findings(rows: list[TableRow], origin: str = "training", clean: int = CLEAN) -> list[Finding]:
+    """The paper's claims about depth, and what we add; the figure with images from outside also compares the places."""
+    own = main_line(rows)
+    claims = [
+        depth_rules.deep_attack(own, origin),
+        depth_rules.deep_accuracy(own, origin),
+        depth_rules.depth_trend(own, origin),
     ]
+    if origin == "other":
+        return [*claims, backdoor_rules.outside_similar(own, "layers")]
+    added = [
+        backdoor_settings.as_trained(rows, clean, ("layers",)),
+        backdoor_settings.other_settings(rows, {"layers": values(own, "layers")[-1]}),
+        backdoor_settings.least_squares(rows, "layers"),
+    ]
+    return [*claims, *(finding for finding in added if finding is not None)]
 
 
 EXPERIMENT = Experiment(

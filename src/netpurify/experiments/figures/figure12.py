@@ -1,6 +1,7 @@
 """Figure 12: one to three hidden layers on CIFAR-10, purified with training images."""
 
 from dataclasses import replace
+from functools import partial
 
 from netpurify.experiments.figures import backdoors, figure10
 from netpurify.experiments.figures.backdoors import MAIN
@@ -38,4 +39,5 @@ FIGURE = replace(
     title="One to three hidden layers on CIFAR-10, purified with training images",
     settings=settings_of(12, EXPERIMENT, counts=(CLEAN,), pixels=range(5)),
     experiment=EXPERIMENT,
+    findings=partial(figure10.findings, clean=CLEAN),
 )
