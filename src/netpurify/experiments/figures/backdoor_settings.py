@@ -5,7 +5,7 @@ from typing import Any
 from netpurify.experiments.figures import rules
 from netpurify.experiments.figures.backdoor_numbers import PLACES, points
 from netpurify.experiments.figures.backdoors import MAIN, NAMED_ORIGINS, ORIGINS
-from netpurify.experiments.figures.panels import CHANCE, main_line
+from netpurify.experiments.figures.panels import CHANCE
 from netpurify.experiments.figures.trends import change
 from netpurify.experiments.figures.verdicts import cell, graded, level, trials_of, values
 from netpurify.findings import Evidence, Finding, Rule, TableRow, TrialSummary, select
@@ -61,7 +61,7 @@ BLACK = Rule(
 
 def as_trained(rows: list[TableRow], n: int, columns: tuple[str, ...] = ("clean",)) -> Finding:
     """What each kind of clean images leaves of the attack; ``columns`` name the steps, numbers of images or depths."""
-    rows = main_line(rows)
+    rows = select(rows, variant=MAIN)
     before = select(rows, method="before", **AT)
     last = {"layers": values(rows, "layers")[-1]} if columns == ("layers",) else {}
     taken = change(select(rows, method="l1", origin="as trained on", clean=n, **AT, **last), before, "asr_all")
@@ -97,7 +97,7 @@ def other_settings(rows: list[TableRow], step: dict[str, Any]) -> Finding | None
 
 def least_squares(rows: list[TableRow], column: str) -> Finding:
     """Attack success after least squares less that after L1, at every number of images or depth."""
-    rows = main_line(rows)
+    rows = select(rows, variant=MAIN)
     steps = values(select(rows, method="l2"), column)
     margins = {
         (value, origin): change(
