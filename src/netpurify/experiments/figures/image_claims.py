@@ -79,7 +79,8 @@ def outside_weights(rows: list[TableRow], counts: Sequence[int]) -> Finding:
             errors.values(), holds=max(times) <= rules.SIMILAR, limits=max(times) <= rules.LESS_SIMILAR
         ),
         graded(ratios.values(), holds=min(gains) >= rules.KEPT_GAIN, limits=min(gains) >= rules.HALF_GAIN),
-        f"At the worst n and layer the error is {_many(max(times))} that with training images; {_kept_words(min(gains))}.",
+        f"At the worst n and layer the error is {_many(max(times))} that with training images; "
+        f"{_kept_words(min(gains))}.",
         [
             _table(f"eps = {rules.AT:g}, error", errors, counts),
             _table(f"eps = {rules.AT:g}, error as a share of the initial weights'", ratios, counts),
