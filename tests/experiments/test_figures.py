@@ -69,8 +69,11 @@ def test_figure_reads_its_own_table(number, once):
     for panel in figure.panels(rows):
         assert panel.lines
         for drawn in panel.lines:
-            assert len(drawn.x) == len(drawn.mean) == len(drawn.low) == len(drawn.high) > 1, (panel.title, drawn.label)
-            assert all(value == value for value in drawn.mean), (panel.title, drawn.label)
+            assert len(drawn.x) == len(drawn.median) == len(drawn.low) == len(drawn.high) > 1, (
+                panel.title,
+                drawn.label,
+            )
+            assert all(value == value for value in drawn.median), (panel.title, drawn.label)
     findings = figure.findings(rows)
     assert findings
     for finding in findings:
@@ -166,7 +169,7 @@ def test_views():
     ]
     drawn = line(rows, "exact", x="eps", y="exact", method="l1")
     assert drawn.x == [0.0, 0.1, 0.2, 0.3]
-    assert drawn.mean == pytest.approx([1.005, 0.975, 0.965, 0.205])
+    assert drawn.median == pytest.approx([1.005, 0.975, 0.965, 0.205])
     assert listed([("a", "1"), ("b", "2")]) == "a: 1, b: 2"
 
 

@@ -58,7 +58,7 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
     ]
     return [
         error_panel("W", "error of W", [*lines("W_error"), Line(f"initial weights, m = {patches[len(patches) // 2]}",
-                    start.x, start.mean, start.low, start.high, baseline=True)]),
+                    start.x, start.median, start.low, start.high, baseline=True)]),
         PlotPanel("W: units that come back exactly", "share of altered weights", "share of units",
               [*lines("W_exact"), *odds], limits=(0.0, 1.02)),
         error_panel("beta, features of purified W", "error of beta", lines("beta_error")),

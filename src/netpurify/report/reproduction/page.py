@@ -21,7 +21,7 @@ from netpurify.report.reproduction.words import (
     verdict_text,
 )
 
-_NUMBERS = ("PlotPanel", "Line", "x", "Mean", "First quartile", "Third quartile")
+_NUMBERS = ("Panel", "Line", "x", "Median", "First quartile", "Third quartile")
 
 
 def reproduction_page(results: Sequence[FigureResult], *, about: Mapping[str, str]) -> str:
@@ -110,6 +110,6 @@ def _numbers(panels: Sequence[PlotPanel]) -> Table:
         [panel.title, line.label, *(f"{value:.4g}" for value in point)]
         for panel in panels
         for line in panel.lines
-        for point in zip(line.x, line.mean, line.low, line.high, strict=True)
+        for point in zip(line.x, line.median, line.low, line.high, strict=True)
     ]
     return Table.of(_NUMBERS, rows, label="The numbers of the plot", kind="numbers")
