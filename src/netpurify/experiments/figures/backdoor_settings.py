@@ -51,7 +51,7 @@ MIDDLE = Rule(
     "ones whatever the attack is; here clean images have a say about the trigger's pixels.",
 )
 BLACK = Rule(
-    claim='With literally "black" pixels there is no trigger on MNIST, whose background is black, and nothing to remove.',
+    claim='With literally "black" pixels there is no trigger on MNIST, whose background is black: nothing is removed.',
     where="V-D: the first five pixels of input images are set to black; here they are inked",
     measure=f"At ratio {rules.UP_TO:g}, with 36 images of both places: attack success falls by less than 5 points: "
     "holds; by less than 10: with limits.",

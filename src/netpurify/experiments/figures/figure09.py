@@ -1,9 +1,9 @@
 """Figure 9: the backdoor is weakened on CIFAR-10."""
 
-from netpurify.experiments.figures import backdoors, figure08
-from netpurify.experiments.figures.backdoors import MAIN, ORIGINS
+from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors, figure08
+from netpurify.experiments.figures.backdoors import MAIN
+from netpurify.experiments.figures.panels import main_line
 from netpurify.experiments.figures.settings import settings_of
-from netpurify.experiments.figures.verdicts import graded, level, show, simple
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 33, 36, 69, 99)
@@ -39,8 +39,8 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """The paper's two panels."""
-    return [figure08.attack_panel(rows, origin, y) for y in ("asr_all", "accuracy") for origin in ORIGINS]
+    """The paper's two panels, as in Figure 8."""
+    return figure08.panels(rows)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:
@@ -56,7 +56,7 @@ def findings(rows: list[TableRow]) -> list[Finding]:
         backdoor_rules.attack_weakened(
             own,
             33,
-            "Clean images have light and shade in the trigger's pixels, so that the attack is weakened and not removed.",
+            "Clean images have grey values in the trigger's pixels, so that the attack is weakened and not removed.",
         ),
         backdoor_rules.accuracy_kept(own, COUNTS[0], COUNTS[-1], 2.0),
         backdoor_rules.outside_similar(own, "clean"),

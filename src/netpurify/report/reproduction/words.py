@@ -9,7 +9,10 @@ PAPER = (
     "Approach with Theoretical Guarantee in One-Hidden-Layer Case. IEEE Journal of Selected Topics in Signal "
     "Processing 19 (3), 2025, arXiv:2407.11031."
 )
-KEY = "Lines are medians over trials, bands go from the first to the third quartile; thin and dashed: to compare with."
+KEY = (
+    "Lines are medians over trials, bands go from the first to the third quartile; solid: after purification, numbered "
+    "steps from light to dark; thin and dashed: to compare with. One thing has one look in all figures."
+)
 NOTHING = "No trial succeeded, so there is nothing to draw and no claim was judged."
 CLAIMS = ("The paper's claim", "Measured", "By the paper's measure", "Against doing nothing", "Why")
 SETTINGS = ("Setting", "Paper", "Here", "Why")
