@@ -11,6 +11,8 @@ from netpurify.experiments.figures.verdicts import cell, graded, level, trials_o
 from netpurify.findings import Evidence, TableRow, TrialSummary, Verdict, select
 
 PLACES = {"training": "training images", "other": "images outside the training set"}
+LETTERS = {"clean": "n", "layers": "l"}
+"""The paper's letters for columns: number of clean images, number of hidden layers."""
 RATES = {"asr_all": "attack success, all images", "accuracy": "accuracy", "ra": "robust accuracy"}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from netpurify.experiments.figures import rules
 from netpurify.experiments.figures.backdoor_numbers import (
+    LETTERS,
     RATES,
     after_by_number,
     by_gain,
@@ -144,7 +145,7 @@ def outside_similar(rows: list[TableRow], column: str, why: str = "") -> Finding
             holds=all(share >= 0.8 for share in shares),
             limits=all(share >= 0.5 for share in shares),
         ),
-        f"largest difference {100 * apart:.1f} points ({RATES[rate]}, {column} = {worst_step[0]}, ratio "
+        f"largest difference {100 * apart:.1f} points ({RATES[rate]}, {LETTERS[column]} = {worst_step[0]}, ratio "
         f"{worst_ratio:g}); smallest share of the gain {share_text(smallest)}",
         [_places(differences, y, steps, column) for y in ("asr_all", "accuracy")],
         why,
@@ -163,7 +164,7 @@ def _places(
         + trials_of(differences.values()),
         ["", *(f"ratio {ratio:g}" for ratio in ratios)],
         [
-            [f"{column} = {value}", *(points(differences[y, (value,), ratio]) for ratio in ratios)]
+            [f"{LETTERS[column]} = {value}", *(points(differences[y, (value,), ratio]) for ratio in ratios)]
             for step in steps
             for value in step.values()
         ],

@@ -3,7 +3,7 @@
 from typing import Any
 
 from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.backdoor_numbers import PLACES, points
+from netpurify.experiments.figures.backdoor_numbers import LETTERS, PLACES, points
 from netpurify.experiments.figures.backdoors import MAIN, NAMED_ORIGINS, ORIGINS
 from netpurify.experiments.figures.panels import CHANCE
 from netpurify.experiments.figures.trends import change
@@ -118,7 +118,10 @@ def least_squares(rows: list[TableRow], column: str) -> Finding:
             Evidence(
                 f"Attack success after least squares less that after L1, in points, {trials_of(margins.values())}",
                 ["", *PLACES.values()],
-                [[f"{column} = {value}", *(points(margins[value, origin]) for origin in ORIGINS)] for value in steps],
+                [
+                    [f"{LETTERS[column]} = {value}", *(points(margins[value, origin]) for origin in ORIGINS)]
+                    for value in steps
+                ],
             )
         ],
         ours=True,
@@ -189,7 +192,7 @@ def _variants(
     rows: list[TableRow], variants: list[str], taken: dict[tuple[str, str], TrialSummary], step: dict[str, Any]
 ) -> Evidence:
     network = {name: value for name, value in step.items() if name == "layers"}
-    named = ", ".join(f"{'n' if name == 'clean' else name} = {value}" for name, value in step.items())
+    named = ", ".join(f"{LETTERS[name]} = {value}" for name, value in step.items())
     body = []
     for name in variants:
         own = select(rows, variant=name, **AT)
@@ -207,11 +210,10 @@ def _by_origin(rows: list[TableRow], column: str) -> Evidence:
         for origin in (*ORIGINS, *NAMED_ORIGINS)
         for value in steps
     }
-    name = "n" if column == "clean" else "l"
     measured = [number for number in found.values() if number.count]
     return Evidence(
         f"Attack success, all images, at ratio {rules.UP_TO:g}, {trials_of(measured)}",
-        ["clean images", *(f"{name} = {value}" for value in steps)],
+        ["clean images", *(f"{LETTERS[column]} = {value}" for value in steps)],
         [
             [CLEAN_IMAGES[origin], *(cell(found[origin, value]) for value in steps)]
             for origin in (*ORIGINS, *NAMED_ORIGINS)
