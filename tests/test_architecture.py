@@ -117,9 +117,9 @@ def test_public_names():
         "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
-        "Certificate", "Claim", "Design", "Solution", "Statistics", "Status", "WorstCase",
-        "compilation", "largest_share", "recovery_probability", "solve", "stream", "to_numpy", "tolerance", "verify",
-        "worst_case",
+        "Certificate", "Claim", "Design", "OddsEstimate", "SimulatedOdds", "Solution", "Statistics", "Status",
+        "WorstCase", "compilation", "largest_share", "recovery_probability", "simulate", "solve", "stream", "to_numpy",
+        "tolerance", "verify", "worst_case",
     ]  # fmt: skip
     assert checkpoint.__all__ == [
         "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "open_regular", "raw_bytes",
