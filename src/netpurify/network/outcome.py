@@ -12,9 +12,12 @@ from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Mask, Weights
 from netpurify.network.fitting import UnitFits
 from netpurify.network.records import EDGES, Altered, Grade, LayerRecord, Proof
+from netpurify.network.tolerance import Tolerance, columns_beside_fits, fixed, simulate
 
 _LARGEST_FAN_IN = 2304
 """Energies of the inputs of larger layers are not computed for the record: they would take minutes."""
+_ENOUGH_SIGNS = 20
+"""Fewer alterations than this do not say how often one is positive; both signs are then taken as equal."""
 
 
 class Outcome:
@@ -121,7 +124,7 @@ class Outcome:
             suspicious=self._table(layer, self.suspicious),
             changed=int((self.matrix != self.weights.contaminated).sum()),
             rebuilt=int((self.replaced & self.weights.missing).sum()),
-            tolerance=0.5 if self.frozen else largest_share(live, rank, layer.units),
+            tolerance=None if self.frozen else self._tolerance(designs),
             histogram=self.histogram,
             zeros=self.zeros,
             energies=spans[0].energies() if spans and spans[0].fan_in <= _LARGEST_FAN_IN else np.zeros(0),
@@ -129,6 +132,18 @@ class Outcome:
             seconds=seconds,
             proofs=tuple(self.proofs),
         )
+
+    def _tolerance(self, designs: Sequence[lad.Design | None]) -> Tolerance:
+        """What the layer tolerates if as many alterations are positive as were found; the tightest group speaks."""
+        known = [design for design in designs if design is not None]
+        if not known or len(known) < len(designs):
+            return fixed(0.0)
+        tightest = max(known, key=lambda design: design.rank / max(design.live.size, 1))
+        found = self.replaced & np.isfinite(self.weights.contaminated) & (self.grade != Grade.PROJECTED).all()
+        up = (self.weights.contaminated - self.matrix)[found] > 0.0
+        positive = float(up.mean()) if up.size >= _ENOUGH_SIGNS else 0.5
+        columns = columns_beside_fits(tightest, self.grade.size)
+        return simulate(tightest, self.grade.size, positive=positive, columns=columns)
 
     def _table(self, layer: Layer, chosen: Mask) -> Altered:
         """Some of the layer's weights, with what they were and are."""
@@ -144,8 +159,3 @@ class Outcome:
             grade=self.grade[unit],
             names=layer.tensors,
         )
-
-
-def largest_share(live: int, rank: int, units: int) -> float:
-    """Share of altered weights that ``units`` units survive together with probability 0.95; 0 if all is spanned."""
-    return lad.largest_share(live, rank, units=units) if rank < live else 0.0

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from netpurify.report.kit.names import module_name, policy_name
     from netpurify.report.kit.numbers import clock, count, duration, number, plural, share, size
     from netpurify.report.kit.summary import Advice, Statement, Summary
+    from netpurify.report.purification.tolerances import MEANING, TOLERANCES, tolerance_rows
     from netpurify.report.records.contamination import contamination_record
     from netpurify.report.records.difference import describe_difference, difference_record
     from netpurify.report.records.examination import examination_record
@@ -40,6 +41,7 @@ _MODULES = {
     "kit.names": ("module_name", "policy_name"),
     "kit.numbers": ("clock", "count", "duration", "number", "plural", "share", "size"),
     "kit.summary": ("Advice", "Statement", "Summary"),
+    "purification.tolerances": ("MEANING", "TOLERANCES", "tolerance_rows"),
     "records.contamination": ("contamination_record",),
     "records.difference": ("describe_difference", "difference_record"),
     "records.examination": ("examination_record",),
@@ -54,6 +56,8 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "FORMATS",
+    "MEANING",
+    "TOLERANCES",
     "Advice",
     "FigureResult",
     "Format",
@@ -84,6 +88,7 @@ __all__ = [
     "share",
     "size",
     "summarise",
+    "tolerance_rows",
     "write",
 ]
 

@@ -1,0 +1,108 @@
+"""Simulated columns on a given design: how many of its rows may be altered, in a random order and with random signs."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netpurify.errors import InputError
+from netpurify.lad.arrays import ArrayLike
+from netpurify.lad.design import Design
+from netpurify.lad.odds.limits import tolerance
+from netpurify.lad.odds.simulated import SimulatedOdds
+from netpurify.lad.solver import solve
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_ZERO = 1e-7
+"""A fit of alterations between 1 and 2 in size that is nowhere above this is the zero that it should be."""
+_FEWEST = 6
+"""Columns below which a spread says nothing."""
+
+
+def simulate(
+    design: ArrayLike | Design, *, positive: float = 0.5, columns: int = 200, seed: int = 0, threads: int | None = None
+) -> SimulatedOdds:
+    """The odds of recovery on this design, by solving columns with random alterations.
+
+    Choose this over ``recovery_probability``, which is right for a uniformly random span only: rows of one sign, such
+    as pixels or features after a ReLU, tolerate far fewer alterations that lean to one sign.
+
+    A law of alteration enters by its share and by the probability that an alteration is positive, and by nothing else.
+    With z altered in the rows S, L1 regression recovers if and only if, for every u with A u != 0,
+
+        sum over S of sign(z_i) a_i'u  <  sum over the other rows of |a_i'u|,
+
+    which does not know the sizes of z. (The probabilities p and 1 - p give the same odds: turn u around.) If one more
+    row i is altered, the left side grows by at most |a_i'u| and the right side loses |a_i'u|: what is recovered with
+    some rows altered is recovered with fewer. So each column, a random order of the rows with random signs, has one
+    critical count. It is found with ``solve`` from above: a fit that misses is a u that breaks the condition, and
+    shows by itself the smallest number of rows at which it does.
+
+    Rows of zeros never count. Where both sides are equal for some u, which real numbers rarely are, it counts as the
+    solver decides.
+
+    Cost: 4 to 6 fits for each column, most of them at the limit, where they are slowest: about 3e-7 seconds times rows
+    times rank times columns.
+
+    Args:
+        design: Matrix [k, q], or a prepared ``Design``.
+        positive: Probability that an alteration is positive: 0.5 for N(0, 1), Phi(1) = 0.841 for N(1, 1).
+        columns: How many columns to simulate, at least 6; the error falls with the square root.
+        seed: Of the random orders and signs. Orders are the same for every ``positive``.
+        threads: As in ``solve``.
+
+    Raises:
+        InputError: An argument is out of its range, or the matrix is none.
+    """
+    if not 0.0 <= positive <= 1.0:
+        raise InputError(f"positive must lie in [0, 1], as a probability; got {positive}")
+    if columns < _FEWEST:
+        raise InputError(f"columns must be at least {_FEWEST}; got {columns}")
+    design = design if isinstance(design, Design) else Design.prepare(design)
+    counts = np.zeros(columns, np.int64)
+    if design.rank == 0:
+        counts[:] = design.live.size
+    elif not design.full:
+        random = np.random.default_rng(seed)
+        order = np.argsort(random.random((columns, design.live.size)), axis=1)
+        signs = np.where(random.random(order.shape) < positive, 1.0, -1.0)
+        # The sizes do not matter; equal ones would make ties among the residuals.
+        counts = _critical(design, order, signs * (1.0 + random.random(order.shape)), threads)
+    return SimulatedOdds(counts, design.live.size, design.rank, positive)
+
+
+def recovered(design: Design, alterations: Floats, threads: int | None = None) -> tuple[NDArray[np.bool_], Floats]:
+    """Whether each row of ``alterations`` [n, live rows] is told apart from the span, and what was fitted to it."""
+    right = np.zeros((design.fan_in, alterations.shape[0]))
+    right[design.live] = alterations.T
+    solution = solve(design, right, noise_floor=0.0, threads=threads)
+    fitted = (right - np.asarray(solution.residual))[design.live].T
+    return np.abs(fitted).max(axis=1) <= _ZERO, fitted
+
+
+def _critical(design: Design, order: NDArray[np.intp], alterations: Floats, threads: int | None) -> Counts:
+    """Largest number of rows of each column, in its order [n, live rows], that may be altered."""
+    count, live = order.shape
+    place = np.argsort(order, axis=1)
+    low = np.zeros(count, np.int64)
+    # With fewer than rank rows left, some fit passes through all of them.
+    high = np.full(count, live - design.rank + 1)
+    step = np.full(count, max(1, int(np.sqrt(live)) // 4))
+    probe = np.full(count, int(live * tolerance(live, design.rank)))
+    while (open_ := np.flatnonzero(high - low > 1)).size:
+        tried = np.clip(probe[open_], low[open_] + 1, high[open_] - 1)
+        altered = np.where(place[open_] < tried[:, None], alterations[open_], 0.0)
+        right, fitted = recovered(design, altered, threads)
+        broken = np.minimum(tried, _breaks(fitted, alterations[open_], order[open_]))
+        low[open_] = np.where(right, tried, low[open_])
+        high[open_] = np.where(right, high[open_], broken)
+        probe[open_] = np.where(right, tried + step[open_], broken - 1)
+        step[open_] *= np.where(right, 2, 1)
+    return low
+
+
+def _breaks(fitted: Floats, alterations: Floats, order: NDArray[np.intp]) -> Counts:
+    """Smallest number of altered rows at which moving to ``fitted`` costs nothing, for each column."""
+    gained = np.take_along_axis(np.maximum(np.sign(alterations) * fitted, 0.0), order, axis=1)
+    enough = 2.0 * np.cumsum(gained, axis=1) >= (1.0 - 1e-12) * np.abs(fitted).sum(axis=1, keepdims=True)
+    return np.where(enough.any(axis=1), enough.argmax(axis=1) + 1, order.shape[1]).astype(np.int64)
