@@ -5,8 +5,9 @@ from typing import Any
 from netpurify import lad
 from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.experiments.figures.trends import JUDGED, SHIFT, beta_recovered, limit_trend, of_regime, relative, trend
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow, select, summarise
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7)
@@ -67,7 +68,7 @@ def filters_by_size(rows: list[TableRow]) -> Finding:
         for (k, eps), share in summarise(own, ["k", "eps"], "W_exact").items()
         if share.count
     ]
-    return Finding(
+    return simple(
         "When k increases, the limit of eps for successful recovery of W increases.",
         f"largest eps up to which 95 % of the filters are exact, mean over p: {found}",
         graded(found.needed, holds=found.rises, limits=False, trials=2),
@@ -96,7 +97,7 @@ def _theorem(rows: list[TableRow]) -> Finding:
     errors = {k: trend(steps[k], "beta_error") for k in sizes}
     ratios = {k: trend(steps[k], "beta_ratio") for k in sizes}
     good = {k: exact[k].mean >= EXACT and errors[k].falls and ratios[k].falls for k in sizes}
-    return Finding(
+    return simple(
         "W is recovered exactly, beta with an error that falls with p (Theorem 2).",
         f"eps = 0.1; share of exact filters: {listed((f'k = {k}', show(exact[k])) for k in sizes)}; error of beta from "
         f"p = {widths[0]} to {widths[-1]}: {listed((f'k = {k}', errors[k].ends) for k in sizes)}; as a share of that "
@@ -125,8 +126,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=2,
     title="Larger p and k recover more (joint training, Theorem 2)",
-    setting="n = m = 5, x ~ N(0, I), y ~ U(-1, 1), noise N(1, 1), gamma = 0.1, trained until the largest squared "
-    "residual is below 1e-8.",
+    settings=settings_of(2, EXPERIMENT, shares=SHARES),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

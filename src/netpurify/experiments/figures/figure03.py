@@ -4,8 +4,9 @@ from typing import Any
 
 from netpurify.experiments.figures import figure02
 from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.experiments.figures.trends import JUDGED, RECOVERED, limit_trend, of_regime, relative
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Figure, Finding, PlotPanel, TableRow, select
 
 EXPERIMENT = figure02.EXPERIMENT
@@ -48,7 +49,7 @@ def _theorem(rows: list[TableRow]) -> Finding:
     worst = {k: min(((p, outputs[k, p]) for p in widths), key=lambda pair: pair[1].mean) for k in sizes}
     fixed: dict[str, Any] = {"eps": 0.1, "k": sizes[-1], "p": widths[-1], "method": "l1, initial features"}
     share, error = (level(rows, column, **fixed) for column in ("beta_exact", "beta_error"))
-    return Finding(
+    return simple(
         "W~ = W and beta~ = beta with high probability (Theorem 3).",
         f"eps = 0.1; share of exact filters: {listed((f'k = {k}', show(filters[k])) for k in sizes)}; share of trials "
         "with an exact beta, at the worst p: "
@@ -66,7 +67,7 @@ def _beta_by_width(rows: list[TableRow]) -> Finding:
     steps = [(f"p = {p}", select(rows, p=p, **FIXED)) for p in values(rows, "p")]
     exact = limit_trend(steps, "beta_exact", least=1.0, each=["k"])
     half = limit_trend(steps, "beta_ratio", most=RECOVERED, each=["k"])
-    return Finding(
+    return simple(
         "When p increases, the limit of eps for successful recovery of beta increases.",
         f"mean over k; largest eps up to which beta is exact: {exact}; up to which its error is at most half that of "
         f"the initial weights in the same trial: {half}",
@@ -79,8 +80,7 @@ def _beta_by_width(rows: list[TableRow]) -> Finding:
 FIGURE = Figure(
     number=3,
     title="Larger p and k recover more (W first, then beta: Theorem 3)",
-    setting="As Figure 2; then W is frozen and beta trained from 0. W is the same as in Figure 2, bit for bit, and so "
-    "are its errors.",
+    settings=settings_of(3, EXPERIMENT, shares=figure02.SHARES),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

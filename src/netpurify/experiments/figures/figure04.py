@@ -5,8 +5,9 @@ from typing import Any
 from netpurify import lad
 from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.experiments.figures.trends import JUDGED, beta_recovered, limit_trend, of_regime, relative
-from netpurify.experiments.figures.verdicts import graded, level, show, values
+from netpurify.experiments.figures.verdicts import graded, level, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, select
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
@@ -66,7 +67,7 @@ def findings(rows: list[TableRow]) -> list[Finding]:
     steps = [(f"m = {m}", select(rows, m=m)) for m in reversed(patches) if N * m < K]
     found = limit_trend(steps, "W_exact", least=0.95, method="l1")
     return [
-        Finding(
+        simple(
             "When m decreases, the limit of eps for successful recovery of W increases.",
             f"largest eps up to which 95 % of the filters are exact: {found}",
             graded(found.needed, holds=found.rises, limits=False, trials=2),
@@ -103,7 +104,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=4,
     title="Fewer patches recover more",
-    setting="n = 5, k = 200, p = 500 (quick: 100), noise N(1, 1), gamma = min(1, 5 / m^2), at most 1,000 steps.",
+    settings=settings_of(4, EXPERIMENT, shares=SHARES),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

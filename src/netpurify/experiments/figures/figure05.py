@@ -4,9 +4,10 @@ from typing import Any
 
 from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.trends import JUDGED, RECOVERED, SHIFT, beta_recovered, relative, trained, trend
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow, TrialSummary, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -83,7 +84,7 @@ def _floor(rows: list[TableRow]) -> Finding:
     errors = {m: trend(steps[m], "beta_error") for m in cuts}
     ratios = {m: trend(steps[m], "beta_ratio") for m in cuts}
     good = [errors[m].falls and ratios[m].falls and ratios[m].levels[-1].mean <= RECOVERED for m in cuts]
-    return Finding(
+    return simple(
         "The error of beta falls with p (Theorem 2).",
         f"eps = 0.1; error of beta from p = {widths[0]} to {widths[-1]}: "
         f"{listed((f'm = {m}', errors[m].ends) for m in cuts)}; as a share of that of the initial weights in the same "
@@ -111,7 +112,7 @@ def _images(few: list[TableRow], many: list[TableRow]) -> Finding:
         f"n = {n}: " + listed((f"m = {m}", f"{show(exact[n, m])}, {_rank(ranks[n, m], 784 // m)}") for m in cuts)
         for n in tables
     ]
-    return Finding(
+    return simple(
         f"The setting is n = {CONTROL} (text; the caption says {IMAGES}).",
         f"share of W's filters exact at eps = 0.05, p = {at['p']}, and the rank of the patches: " + "; ".join(spoken),
         graded([*exact.values(), *ranks.values()], holds=met[CONTROL] == cuts, limits=bool(met[CONTROL])),
@@ -140,8 +141,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=5,
     title="Larger p recovers more on MNIST",
-    setting="Digits 0, 1, 2 with y = digit - 1, raw pixels, n = 21, gamma 1 / 1 / 0.8 for m = 2 / 4 / 7, at most 3,000 "
-    "steps.",
+    settings=settings_of(5, EXPERIMENT, shares=SHARES),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

@@ -5,6 +5,7 @@ from typing import Any
 from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.altered_weights import ORIGINS
 from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.trends import (
     JUDGED,
@@ -17,7 +18,7 @@ from netpurify.experiments.figures.trends import (
     trained,
     trend,
 )
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, TrialSummary, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -79,7 +80,7 @@ def _few(rows: list[TableRow]) -> Finding:
     starts = listed(
         (layer, show(level(rows, f"{layer}_error", method="initial weights", eps=0.1))) for layer in LAYERS
     )  # fmt: skip
-    return Finding(
+    return simple(
         "Good performance even with a limited number of clean images, not necessarily from the training set.",
         "eps = 0.1, errors as shares of those of the initial weights in the same trial: "
         + "; ".join(
@@ -115,7 +116,7 @@ def _breakdown(rows: list[TableRow]) -> Finding:
         }
         for most in (RECOVERED, 1.0)
     )
-    return Finding(
+    return simple(
         "When n decreases, the limit of eps for successful recovery of W and beta increases.",
         "largest eps up to which the error is at most that of the initial weights in the same trial: "
         f"{_spoken(better)}; at most half of it, from n = {COUNTS[-1]} to {COUNTS[0]}: "
@@ -144,8 +145,8 @@ def _floor(rows: list[TableRow]) -> Finding:
         for origin in ORIGINS
     }
     exact = level(at, "W_exact", clean=TRAINING, origin="training")
-    return Finding(
-        "(Ours) Below the limit the order is the other way round: when n decreases, the error increases.",
+    return simple(
+        "Below the limit the order is the other way round: when n decreases, the error increases.",
         f"nothing altered, errors as shares of those of the initial weights in the same trial: {_spoken(found)}; share "
         f"of filters exact with all {TRAINING} training images: {show(exact)}",
         graded(
@@ -156,6 +157,7 @@ def _floor(rows: list[TableRow]) -> Finding:
         ),
         "Asked of both layers and both places, with limits if of one layer. Fewer clean images span less of what "
         "training changed; exactness needs the span of the whole training set.",
+        ours=True,
     )
 
 
@@ -178,8 +180,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=6,
     title="Few clean images are enough on MNIST, in or outside the training set",
-    setting="99 training images of digits 0, 1, 2 with y = digit - 1, raw pixels, m = 2, k = 392, p = 300 (quick: "
-    "100), gamma 1, at most 3,000 steps.",
+    settings=settings_of(6, EXPERIMENT, shares=SHARES, counts=COUNTS),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from netpurify.experiments.figures.verdicts import graded, level, listed, show
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple
 from netpurify.findings import Finding, Scalar, TableRow, TrialSummary, group, select, summarise
 
 RECOVERED = 0.5
@@ -155,7 +155,7 @@ def beta_recovered(
     trends = {method: limit_trend(steps, "beta_ratio", most=RECOVERED, each=each, method=method) for method in FEATURES}
     rising = [trend.rises for trend in trends.values()]
     pooled = f", mean over {' and '.join(each)}" if each else ""
-    return Finding(
+    return simple(
         claim,
         f"largest eps up to which beta is recovered (its error is at most half that of the initial weights in the same "
         f"trial){pooled}: " + "; ".join(f"with {name}: {trends[method]}" for method, name in FEATURES.items()) + note,
