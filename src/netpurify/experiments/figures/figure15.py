@@ -153,8 +153,8 @@ def _filters(rows: list[TableRow]) -> Finding:
         holds=worst <= 0.05,
         limits=worst <= 0.1,
         evidence=[Evidence(title, ["law", "really altered", "exact", "difference"], table)],
-        why="A flipped bit among the lowest of the 64 changes a weight by no more than rounding, so that law alters "
-        "fewer weights than eps says, and its curve lies to the right until it is drawn by the share really altered.",
+        why="A flipped bit among the lower half of the 64 changes a weight by less than 1e-6, so that law alters fewer "
+        "weights than eps says, and its curve lies to the right until it is drawn by the share really altered.",
     )
 
 
@@ -197,7 +197,7 @@ def _large(rows: list[TableRow]) -> Finding:
 
 
 def _half(rows: list[TableRow]) -> float:
-    """The eps at which the share of exact copies falls below one half, between the grid's points; 1 if it never does."""
+    """The eps at which the share of exact copies falls below one half, between points of the grid; 1 if it does not."""
     curve: list[tuple[float, TrialSummary]] = sorted(
         (float(eps or 0.0), found) for (eps,), found in summarise(rows, ["eps"], "exact").items()
     )
@@ -239,7 +239,7 @@ FIGURE = Figure(
     panels=panels,
     findings=findings,
     remarks=(
-        "A weight is really altered if it changes by more than 256 rounding units of the layer's typical weight.",
+        "A weight is really altered if it changes by more than 1e-6, the error up to which a unit counts as exact.",
         '"No shift is better": copies of beta whose truth beats the sum of all features; only those can be exact.',
     ),
     ours=True,

@@ -14,8 +14,8 @@ from netpurify.contaminate import Law, contaminate
 from netpurify.experiments.figures.altered_weights import NOISE_SEED, Cell
 from netpurify.paper import PatchCNN, Purified, compare, purify
 
-ROUNDING = 256.0 * torch.finfo(torch.float64).eps
-"""Changes up to this share of a layer's typical weight are rounding: the floor from which a fit takes a residual."""
+SEEN = 1e-6
+"""Smaller changes do not count as alterations, since a unit counts as exact if every weight is within this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ def contaminated(layer: Layer, law: Law, eps: float, seed: int) -> PatchCNN:
 
 
 def change(layer: Layer, dirty: PatchCNN) -> Tensor:
-    """What contamination added, [units, fan-in]; 0 where it is no more than rounding."""
+    """What contamination added, [units, fan-in]; 0 where that is too little to count."""
     before, after = (net.get_parameter(f"{layer.name}.weight").detach() for net in (layer.trained, dirty))
     added = after - before
-    return torch.where(added.abs() <= ROUNDING * before.abs().median(), torch.zeros_like(added), added)
+    return torch.where(added.abs() <= SEEN, torch.zeros_like(added), added)
 
 
 def recovered(layer: Layer, law: Law, eps: float, inputs: Tensor, seed: int) -> tuple[Cell, PatchCNN, Purified]:
