@@ -3,7 +3,7 @@
 from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors, figure08
 from netpurify.experiments.figures.backdoors import MAIN
 from netpurify.experiments.figures.panels import main_line
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 33, 36, 69, 99)
@@ -77,6 +77,7 @@ FIGURE = Figure(
     title="The backdoor is weakened on CIFAR-10",
     settings=settings_of(9, EXPERIMENT, counts=COUNTS, pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
     remarks=("Raw pixels are not usable: without centring purification can raise the attack's success.",),

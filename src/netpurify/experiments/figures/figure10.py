@@ -5,7 +5,7 @@ from typing import Any
 from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors, depth_rules
 from netpurify.experiments.figures.backdoors import MAIN
 from netpurify.experiments.figures.panels import ALIKE, baselines, chance, coincidence, line, main_line, rate_panel
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
@@ -90,6 +90,7 @@ FIGURE = Figure(
     title="Several hidden layers on MNIST, purified with training images",
     settings=settings_of(10, EXPERIMENT, counts=(CLEAN,), pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
 )
