@@ -130,8 +130,9 @@ def test_public_names():
         "compare", "gradients", "purify", "train", "train_output",
     ]  # fmt: skip
     assert findings.__all__ == [
-        "CLAIM_VERDICTS", "MODES", "Experiment", "Figure", "Finding", "Line", "Mode", "PlotPanel", "Scalar", "TableRow",
-        "TrialSummary", "Verdict", "group", "read_table", "select", "summarise", "write_table",
+        "CLAIM_VERDICTS", "MODES", "Evidence", "Experiment", "Figure", "Finding", "Line", "Mode", "PlotPanel", "Rule",
+        "Scalar", "SettingRow", "TableRow", "TrialSummary", "Verdict", "group", "read_table", "select", "summarise",
+        "write_table",
     ]  # fmt: skip
     for module in (netpurify, checkpoint, lad, contaminate, network, paper, theory):
         for name in module.__all__:

@@ -79,7 +79,7 @@ def test_figure_reads_its_own_table(number, once):
     for finding in findings:
         assert finding.claim
         assert " nan" not in finding.measured
-        assert isinstance(finding.verdict, Verdict)
+        assert isinstance(finding.by_measure, Verdict)
 
 
 @pytest.mark.parametrize("number", FIGURES)
@@ -200,7 +200,7 @@ def recorded(name):
 def verdicts(number, change=lambda row: row):
     figure = FIGURES[number]
     rows = [change(dict(row)) for row in recorded(figure.experiment.name)]
-    return [finding.verdict for finding in figure.findings([row for row in rows if row is not None])]
+    return [finding.by_measure for finding in figure.findings([row for row in rows if row is not None])]
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def made_up(number, outcome, trials=4):
 
 
 def judged(number, rows):
-    return [finding.verdict for finding in FIGURES[number].findings(rows)]
+    return [finding.by_measure for finding in FIGURES[number].findings(rows)]
 
 
 def nothing(at, method, salt=0):

@@ -82,8 +82,8 @@ def test_small_changes_of_a_limit_are_none():
             for method in ("l1", "l1, initial features")
         ]
 
-    assert beta_recovered("", [("a", step(0.1)), ("b", step(0.12))], why="").verdict == "does not hold"
-    assert beta_recovered("", [("a", step(0.1)), ("b", step(0.2))], why="").verdict == "holds"
+    assert beta_recovered("", [("a", step(0.1)), ("b", step(0.12))], why="").by_measure == "does not hold"
+    assert beta_recovered("", [("a", step(0.1)), ("b", step(0.2))], why="").by_measure == "holds"
 
 
 def test_networks_are_counted_once():

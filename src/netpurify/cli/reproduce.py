@@ -135,11 +135,17 @@ def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[
 
 def _show_findings(results: list[report.FigureResult]) -> None:
     rows = [
-        (str(result.figure.number), finding.claim, finding.measured, str(finding.verdict))
+        (
+            str(result.figure.number),
+            finding.claim,
+            finding.measured,
+            str(finding.by_measure),
+            str(finding.against_nothing or "-"),
+        )
         for result in results
         for finding in result.findings
     ]
-    show_table("", ("figure", "the paper's claim", "measured", "verdict"), rows)
+    show_table("", ("figure", "the paper's claim", "measured", "by the paper's measure", "against doing nothing"), rows)
 
 
 def _show_failures(results: list[report.FigureResult]) -> None:

@@ -15,8 +15,9 @@ from netpurify.experiments.figures.panels import (
     main_line,
     rate_panel,
 )
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 21, 36, 69, 99)
@@ -91,7 +92,7 @@ def reached(rows: list[TableRow], claim: str, why: str) -> Finding:
     base = level(rows, "asr_all", method="before", ratio=0.0)
     verdict = graded([start], holds=start.mean >= 0.95, limits=start.mean >= 0.8)
     measured = f"asr_all {show(start)}, asr {show(other)}; without poisoned images asr_all {show(base)}"
-    return Finding(claim, measured, verdict, why)
+    return simple(claim, measured, verdict, why)
 
 
 def accuracy_kept(rows: list[TableRow], claim: str, drop: float) -> Finding:
@@ -106,7 +107,7 @@ def accuracy_kept(rows: list[TableRow], claim: str, drop: float) -> Finding:
         holds=kept and before.mean - few.mean <= drop + 0.01,
         limits=before.mean - everything.mean <= 0.05,
     )
-    return Finding(claim, f"before {show(before)}; after, {spoken(rows, 'accuracy')}", verdict)
+    return simple(claim, f"before {show(before)}; after, {spoken(rows, 'accuracy')}", verdict)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:
@@ -126,7 +127,7 @@ def findings(rows: list[TableRow]) -> list[Finding]:
     }
     return [
         reached(own, "The attack success rate reaches 100 % at 30 % poisoned images.", ""),
-        Finding(
+        simple(
             "After purification it is at the level of random guessing, even with 9 clean images.",
             f"asr_all after, {spoken(own, 'asr_all')}",
             graded(
@@ -144,8 +145,8 @@ def findings(rows: list[TableRow]) -> list[Finding]:
             "Accuracy stays stable with all 99 training images and drops by about 5 points with 10 % of them.",
             0.05,
         ),
-        Finding(
-            "(Ours) The same trigger in the middle of the image, where clean digits ink the pixels.",
+        simple(
+            "The same trigger in the middle of the image, where clean digits ink the pixels.",
             f"asr_all before {show(moved)}, without poisoned images {show(still)}; after: "
             + listed(
                 (f"{method}, {NAMES[origin]}, n = {n}", show(found)) for (method, origin, n), found in fits.items()
@@ -156,8 +157,8 @@ def findings(rows: list[TableRow]) -> list[Finding]:
                 limits=all(found.mean < moved.mean - 0.1 for (method, *_), found in fits.items() if method == "l1"),
             ),
             "Here clean images have a say about the trigger's pixels, and removal is not a matter of course: it is L1 "
-            "that tells the attack from what clean images need, and more images from outside the training set help "
-            "less.",
+            "that tells the attack from what clean images need; more images from outside the training set help less.",
+            ours=True,
         ),
     ]
 
@@ -173,9 +174,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=8,
     title="A few clean images take the backdoor out (MNIST)",
-    setting='Digits 0, 1, 2, softmax, raw pixels, trigger: first five pixels inked (the paper\'s "black" is the '
-    "background "
-    "of MNIST), target 0, m = 2, k = 392, p = 500 (quick: 100), one step size 1, 1,000 steps.",
+    settings=settings_of(8, EXPERIMENT, counts=COUNTS, pixels=range(5)),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

@@ -1,7 +1,8 @@
 """Figure 9: the backdoor is weakened on CIFAR-10."""
 
 from netpurify.experiments.figures import backdoors, figure08
-from netpurify.experiments.figures.verdicts import graded, level, show
+from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.verdicts import graded, level, show, simple
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 33, 36, 69, 99)
@@ -45,7 +46,7 @@ def findings(rows: list[TableRow]) -> list[Finding]:
             "The attack success rate rises to 100 % at 30 % poisoned images.",
             "The trigger is five pixels within the range of the image.",
         ),
-        Finding(
+        simple(
             "Using just one third of the training data reduces the attack success rate by 20 %.",
             f"asr_all before {show(start)}; after, {figure08.spoken(rows, 'asr_all')}",
             graded([start, third], holds=points >= 0.18, limits=points >= 0.1),
@@ -70,9 +71,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=9,
     title="The backdoor is weakened on CIFAR-10",
-    setting="Airplane, automobile, bird, grey, (x - 0.48) / 0.25, trigger: first five pixels black, target airplane, "
-    "images of "
-    "other classes poisoned, m = 2, k = 512, p = 300 (quick: 100), step size 0.1, 1,500 steps.",
+    settings=settings_of(9, EXPERIMENT, counts=COUNTS, pixels=range(5)),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

@@ -4,8 +4,9 @@ from typing import Any
 
 from netpurify.experiments.figures import backdoors
 from netpurify.experiments.figures.panels import ALIKE, baselines, chance, coincidence, line, main_line, rate_panel
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 CLEAN = 36
@@ -67,7 +68,7 @@ def findings(rows: list[TableRow], origin: str = "training", goal: float = 0.05)
     needed = [*before.values(), *after.values(), *base.values()]
     attacked = all(before[d, "asr_all"].mean >= base[d].mean + 0.3 for d in depths)
     return [
-        Finding(
+        simple(
             "A notable reduction of the attack success rate with several hidden layers, for poisoned ratios up to 30 "
             "%.",
             "asr_all before and after: "
@@ -80,7 +81,7 @@ def findings(rows: list[TableRow], origin: str = "training", goal: float = 0.05)
             f"Points taken off: {listed((f'l = {d}', f'{100 * drops[d]:.0f}') for d in depths)}; without poisoned "
             f"images: " + listed((f"l = {d}", show(base[d])) for d in depths),
         ),
-        Finding(
+        simple(
             "The decline in accuracy is relatively minor.",
             "accuracy before and after: "
             + listed((f"l = {d}", f"{show(before[d, 'accuracy'])} -> {show(after[d, 'accuracy'])}") for d in depths),
@@ -100,9 +101,7 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=10,
     title="Several hidden layers on MNIST, purified with training images",
-    setting="As Figure 8 with 36 clean images, p = 300 (quick: 100), step size 0.5, 1,000 steps; further hidden "
-    "layers are 1x1 "
-    "convolutions at every patch.",
+    settings=settings_of(10, EXPERIMENT, counts=(CLEAN,), pixels=range(5)),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

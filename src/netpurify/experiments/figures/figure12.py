@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from netpurify.experiments.figures import backdoors, figure10
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.findings import Mode, TableRow
 
 CLEAN = 69
@@ -31,8 +32,6 @@ FIGURE = replace(
     figure10.FIGURE,
     number=12,
     title="One to three hidden layers on CIFAR-10, purified with training images",
-    setting="As Figure 9 with 69 clean images, p = 300 (quick: 100), step size 0.05, 1,000 steps; further hidden "
-    "layers are "
-    "1x1 convolutions at every patch.",
+    settings=settings_of(12, EXPERIMENT, counts=(CLEAN,), pixels=range(5)),
     experiment=EXPERIMENT,
 )

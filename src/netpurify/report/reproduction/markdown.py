@@ -14,6 +14,7 @@ from netpurify.report.reproduction.words import (
     KEY,
     NOTHING,
     PAPER,
+    SETTINGS,
     TITLE,
     counts_of,
     failures_of,
@@ -54,12 +55,13 @@ def _figure(result: FigureResult, image: str) -> list[str]:
     name = _plain(result.name)
     drawing = [f"![{name}]({quote(image, safe='/:%?=&')})", _plain(KEY)] if result.panels else []
     claims = [
-        (finding.claim, finding.measured, verdict_text(finding.verdict), finding.why) for finding in result.findings
+        (f.claim, f.measured, verdict_text(f.by_measure), verdict_text(f.against_nothing), f.why)
+        for f in result.findings
     ]
     failures = failures_of(result)
     return [
         f"## {name}",
-        _plain(result.figure.setting),
+        _grid(SETTINGS, [(row.name, row.paper, row.here, row.why) for row in result.figure.settings]),
         *drawing,
         _grid(CLAIMS, claims) if claims else NOTHING,
         "\n".join(f"- {_plain(remark)}" for remark in result.figure.remarks),

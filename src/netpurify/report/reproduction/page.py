@@ -14,6 +14,7 @@ from netpurify.report.reproduction.words import (
     KEY,
     NOTHING,
     PAPER,
+    SETTINGS,
     TITLE,
     counts_of,
     failures_of,
@@ -67,17 +68,23 @@ def _muted(count: str) -> Cell:
     return Cell(count, style="none" if count == "0" else "some")
 
 
-def _verdict(verdict: Verdict) -> Cell:
+def _verdict(verdict: Verdict | None) -> Cell:
+    if verdict is None:
+        return Cell(verdict_text(verdict), style="none")
     # A symbol and a word: the colour only repeats them.
     return Cell(verdict_text(verdict), style=f"verdict {verdict.name.lower()}")
 
 
 def _figure(result: FigureResult) -> dict[str, Any]:
-    claims = [(finding.claim, finding.measured, _verdict(finding.verdict), finding.why) for finding in result.findings]
+    claims = [
+        (finding.claim, finding.measured, _verdict(finding.by_measure), _verdict(finding.against_nothing), finding.why)
+        for finding in result.findings
+    ]
+    settings = [(row.name, row.paper, row.here, row.why) for row in result.figure.settings]
     return {
         "link": _link(result),
         "name": result.name,
-        "setting": result.figure.setting,
+        "settings": Table.of(SETTINGS, settings, label="Settings", kind="settings"),
         "drawings": _drawings(result),
         "numbers": _numbers(result.panels),
         "findings": Table.of(CLAIMS, claims, label="Claims and measurements", kind="findings"),

@@ -107,8 +107,9 @@ class FigureResult:
 
 
 def tally(findings: Sequence[Finding]) -> dict[Verdict, int]:
-    """How many findings have each verdict; every verdict is there."""
-    return {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in CLAIM_VERDICTS}
+    """How many claims of the paper have each verdict by its own measure; every verdict is there."""
+    judged = [finding.by_measure for finding in findings if not finding.ours]
+    return {verdict: judged.count(verdict) for verdict in CLAIM_VERDICTS}
 
 
 def require_distinct(results: Sequence[FigureResult]) -> None:

@@ -14,13 +14,16 @@ KEY = (
     "steps from light to dark; thin and dashed: to compare with. One thing has one look in all figures."
 )
 NOTHING = "No trial succeeded, so there is nothing to draw and no claim was judged."
-CLAIMS = ("The paper's claim", "Measured", "Verdict", "Why")
+CLAIMS = ("The paper's claim", "Measured", "By the paper's measure", "Against doing nothing", "Why")
+SETTINGS = ("Setting", "Paper", "Here", "Why")
 FAILURES = ("Reason", "Trials", "Which")
 _SYMBOLS = {Verdict.HOLDS: "✓", Verdict.LIMITS: "◐", Verdict.FAILS: "✗", Verdict.UNSEEN: "○"}
 
 
-def verdict_text(verdict: Verdict) -> str:
-    """A verdict with its symbol."""
+def verdict_text(verdict: Verdict | None) -> str:
+    """A verdict with its symbol; a dash where a rule has no such side."""
+    if verdict is None:
+        return "-"
     return f"{_SYMBOLS[verdict]} {verdict}"
 
 
