@@ -49,9 +49,9 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """W by the share chosen and by the share that is really altered; beta at each p, with the rival that breaks it."""
+    """W by the share chosen and by the share really altered; beta at the larger p, with the rival that breaks it."""
     own = select(rows, layer="W")
-    chosen = "share of weights that the law may alter"
+    chosen = "share eps that the law may alter"
     return [
         PlotPanel("W", chosen, "share of exact filters", _by_law(own), limits=(0.0, 1.02)),
         PlotPanel(
@@ -65,7 +65,7 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
             PlotPanel(f"beta, p = {p}", chosen, "share of exact copies of beta",
                       [*_by_law(select(rows, layer="beta", p=p)), *_survivors(select(rows, layer="beta", p=p))],
                       limits=(0.0, 1.02))
-            for p in values(rows, "p")
+            for p in values(rows, "p")[-2:]
         ),
     ]  # fmt: skip
 
