@@ -38,9 +38,9 @@ def colour_pictures(monkeypatch):
         if name != "cifar10":
             return real("mnist-sample", split=split, root=root)
         generator = torch.Generator().manual_seed(0)
-        pixels = torch.randint(256, (600, 32, 32, 3), generator=generator, dtype=torch.uint8)
-        labels = torch.arange(600) % 3
-        return data.Images(pixels, labels, torch.arange(600), "cifar10", split)
+        pixels = torch.randint(256, (1000, 32, 32, 3), generator=generator, dtype=torch.uint8)
+        labels = torch.arange(1000) % 10
+        return data.Images(pixels, labels, torch.arange(1000), "cifar10", split)
 
     three_classes.load_classes.cache_clear()
     monkeypatch.setattr(data, "load", load)
