@@ -5,7 +5,7 @@ from typing import Any
 from netpurify import lad
 from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.trends import of_regime, relative
 from netpurify.experiments.figures.verdicts import cell, graded, short, trials_of, values
 from netpurify.experiments.figures.weight_claims import (
@@ -115,6 +115,7 @@ FIGURE = Figure(
     title="Larger p and k recover more (joint training, Theorem 2)",
     settings=settings_of(2, EXPERIMENT, shares=SHARES),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
     remarks=(

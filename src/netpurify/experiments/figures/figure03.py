@@ -4,7 +4,7 @@ from typing import Any
 
 from netpurify.experiments.figures import figure02
 from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.trends import of_regime, relative
 from netpurify.experiments.figures.verdicts import values
 from netpurify.experiments.figures.weight_claims import beta_by_width, filters_by_size, small_shares, theorem_3
@@ -49,6 +49,7 @@ FIGURE = Figure(
     title="Larger p and k recover more (W first, then beta: Theorem 3)",
     settings=settings_of(3, EXPERIMENT, shares=figure02.SHARES),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
     remarks=(

@@ -5,7 +5,7 @@ from typing import Any
 from netpurify import lad
 from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, generic_line, line
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.trends import of_regime, relative
 from netpurify.experiments.figures.verdicts import graded, level, show, values
 from netpurify.experiments.figures.weight_claims import by_size, patches_findings, plain_rule
@@ -109,6 +109,7 @@ FIGURE = Figure(
     title="Fewer patches recover more",
     settings=settings_of(4, EXPERIMENT, shares=SHARES),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
 )

@@ -5,7 +5,7 @@ from typing import Any
 from netpurify.experiments.figures import altered_weights
 from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
 from netpurify.experiments.figures.rules import AT, RECOVERED
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.trends import below, change, relative, trend
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
@@ -169,6 +169,7 @@ FIGURE = Figure(
     title="Larger p recovers more on MNIST",
     settings=settings_of(5, EXPERIMENT, shares=SHARES),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
 )

@@ -11,7 +11,7 @@ from netpurify.experiments.figures.image_claims import (
     outside_weights,
 )
 from netpurify.experiments.figures.panels import PLACES, baselines, error_panel, line, main_line
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.trends import relative
 from netpurify.experiments.figures.verdicts import values
@@ -77,6 +77,7 @@ FIGURE = Figure(
     title="Few clean images are enough on MNIST, in or outside the training set",
     settings=settings_of(6, EXPERIMENT, shares=SHARES, counts=COUNTS),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
 )

@@ -15,7 +15,7 @@ from netpurify.experiments.figures.panels import (
     main_line,
     rate_panel,
 )
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
@@ -176,6 +176,7 @@ FIGURE = Figure(
     title="A few clean images take the backdoor out (MNIST)",
     settings=settings_of(8, EXPERIMENT, counts=COUNTS, pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
     remarks=(

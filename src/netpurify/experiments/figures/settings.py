@@ -79,6 +79,12 @@ def settings_of(
     return [SettingRow(NAMES[name], said.get(name, NOT_SAID), text, reason_for(number, name)) for name, text in ordered]
 
 
+def units_of(row: TableRow) -> int:
+    """How many units a purification of a row fits: p in each hidden layer, and one for each output."""
+    outputs = 3 if "ratio" in row else 1
+    return int(row["p"] or 0) * int(row.get("layers") or 1) + outputs
+
+
 def main_cells(cells: Sequence[TableRow]) -> list[TableRow]:
     """The cells with the paper's settings; the others are variants, which say in their names what they change."""
     return [cell for cell in cells if cell.get("variant", "paper") == "paper"]
