@@ -116,7 +116,7 @@ def test_one_thing_looks_the_same_in_all_figures():
 def test_labels_of_a_figure_are_few_and_told_apart_in_grey(number):
     strokes = strokes_of(panels_of(number))
     assert len(strokes) <= 12
-    things = {thing_of(line): line.label for panel in panels_of(number) for line in panel.lines}
+    things = {(thing_of(line), line.baseline): line.label for panel in panels_of(number) for line in panel.lines}
     assert sorted(things.values()) == sorted(strokes), "two labels for one thing, which look the same"
     for (one, first), (other, second) in combinations(strokes.items(), 2):
         assert apart_in_grey(first, second), (number, one, other)

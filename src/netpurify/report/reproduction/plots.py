@@ -126,7 +126,8 @@ def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, 
     axes.locator_params(axis="x", nbins=6)
     # Baselines first, so that the method lies on top where both meet, and last of all what it would hide.
     for line in sorted(panel.lines, key=lambda line: (strokes[line.label].top, not line.baseline)):
-        _line(axes, line, scale, strokes[line.label])
+        # Bands that lie on each other add up to a dark one, which would hide the lines.
+        _line(axes, line, scale, strokes[line.label], opacity=min(0.16, 1.0 / len(panel.lines)))
     if not any(np.isfinite(heights(line.median, scale)).any() for line in panel.lines):
         axes.set_xticks([])
         axes.text(0.5, 0.5, "nothing measured", transform=axes.transAxes, ha="center", va="center")
@@ -141,12 +142,12 @@ def _head(axes: "Axes", panel: PlotPanel, *, width: int, room: bool) -> None:
         note.set_in_layout(False)  # it may reach into the gap between panels, which keep their widths
 
 
-def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke) -> None:
+def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke, *, opacity: float) -> None:
     x = np.asarray(line.x, np.float64)
     low, high = heights(line.low, scale), heights(line.high, scale)
     wide = _extent(low, high, scale) > _THINNEST
     grounded = np.zeros_like(wide) if scale.floor is None else low <= scale.floor
-    shade = {"color": stroke.colour, "alpha": 0.08 if stroke.thin else 0.16}
+    shade = {"color": stroke.colour, "alpha": 0.5 * opacity if stroke.thin else opacity}
     # No wedge between points where a quarter of the trials is exact and points where none is, or where trials agree:
     # it would be as tall as the axis, and nothing was measured there.
     for run in (wide & grounded, wide & ~grounded):
