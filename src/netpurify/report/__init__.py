@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from netpurify.report.errata_page import errata_markdown
     from netpurify.report.formats import FORMATS, Format, render, write
     from netpurify.report.kit.files import save
     from netpurify.report.kit.json_values import json_text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from netpurify.report.records.difference import describe_difference, difference_record
     from netpurify.report.records.examination import examination_record
     from netpurify.report.records.schemas import schema
+    from netpurify.report.records.sweep import sweep_record
     from netpurify.report.reproduction.markdown import plot, reproduction_markdown
     from netpurify.report.reproduction.page import reproduction_page
     from netpurify.report.reproduction.plots import draw
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from netpurify.report.results import page, record, sarif, summarise
 
 _MODULES = {
+    "errata_page": ("errata_markdown",),
     "formats": ("FORMATS", "Format", "render", "write"),
     "kit.files": ("save",),
     "kit.json_values": ("json_text",),
@@ -44,6 +47,7 @@ _MODULES = {
     "records.difference": ("describe_difference", "difference_record"),
     "records.examination": ("examination_record",),
     "records.schemas": ("schema",),
+    "records.sweep": ("sweep_record",),
     "reproduction.markdown": ("plot", "reproduction_markdown"),
     "reproduction.page": ("reproduction_page",),
     "reproduction.plots": ("draw",),
@@ -66,6 +70,7 @@ __all__ = [
     "difference_record",
     "draw",
     "duration",
+    "errata_markdown",
     "examination_record",
     "json_text",
     "module_name",
@@ -84,6 +89,7 @@ __all__ = [
     "share",
     "size",
     "summarise",
+    "sweep_record",
     "write",
 ]
 
