@@ -25,9 +25,17 @@ def test_table_has_every_part_and_one_verdict_per_row(run):
         "(11)",
         "(12)",
         "(13)",
+        "(14)",
         "(15)",
         "(16)",
         "(17)",
+        "(18)",
+        "assumption",
+        "Lemma 2",
+        "Lemma 4",
+        "Lemma 5",
+        "Lemma 8",
+        "(15) corrected",
         "limit",
     ):
         assert part in parts
@@ -44,6 +52,48 @@ def test_json_is_the_same_for_the_same_seed_and_another_for_another(run):
     assert first["schema"] == 1
     assert first["setting"]["share"] == 0.1
     assert {"part", "quantity", "relation", "bound", "measured", "verdict", "note"} == set(first["rows"][0])
+
+
+@pytest.mark.slow
+def test_inputs_that_are_not_gaussian_are_said_to_be(run, tmp_path):
+    path = tmp_path / "inputs.npy"
+    np.save(path, np.random.default_rng(0).random((4, 80)))
+    rows = json.loads(run(*SMALL, "--json", "--inputs", str(path)).out)["rows"]
+    gaussian = next(row for row in rows if row["quantity"].startswith("inputs are N(0, I)"))
+    assert gaussian["verdict"] == "does not hold"
+    assert gaussian["note"].startswith("not Gaussian")
+    assert any("promised for Gaussian inputs only" in row["note"] for row in rows if row["part"] == "(13)")
+
+
+@pytest.mark.slow
+def test_a_sweep_prints_a_table_and_json_that_can_fail(run):
+    words = ["theory", "--sweep", "m", "--values", "1, 4,16", "--k", "60", "--p", "100", "--steps", "20"]
+    done = run(*words)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].startswith(
+        "n = 5, k = 60, p = 100, gamma = 0.1 to 0.0078125 (at most 2/m^2), eps = 0.2, joint, 5 runs"
+    )
+    (printed,) = [line for line in lines if line.startswith("(15)  ")]
+    (corrected,) = [line for line in lines if line.startswith("(15) corrected")]
+    assert printed.rstrip().endswith("does not hold")
+    assert corrected.rstrip().endswith("holds")
+    record = json.loads(run(*words, "--json").out)
+    assert record["schema_name"] == "sweep"
+    assert record["values"] == [1, 4, 16]
+    verdicts = {one["part"]: one["verdict"] for one in record["statements"]}
+    assert (verdicts["(15)"], verdicts["(15) corrected"]) == ("does not hold", "holds")
+
+
+@pytest.mark.slow
+def test_errata_are_a_table_or_a_page(run, tmp_path):
+    done = run("theory", "--errata")
+    assert done.code == 0, done.err
+    assert "Algorithm 1" in done.out
+    path = tmp_path / "errata.md"
+    done = run("theory", "--errata", "--markdown", str(path))
+    assert done.out.startswith("36 errata")
+    assert path.read_text().startswith("# Errata of the paper")
 
 
 @pytest.mark.slow
@@ -72,6 +122,18 @@ def test_given_inputs_are_used(run, tmp_path):
         (["--n", "1000000", "--k", "1000000"], "n m k is 2,000,000,000,000"),
         (["--m", "1" + 30 * "0"], "the largest array may have"),
         (["--steps", "1" + 30 * "0"], "--steps"),
+        (["--sweep", "eps"], "--sweep must be one of m, k, p, n"),
+        (["--values", "1,2,3"], "--values are those of --sweep"),
+        (["--sweep", "m", "--values", "1,x,3"], "--values must be whole numbers"),
+        (["--sweep", "m", "--values", "1,2"], "at least three different numbers, from 1 on"),
+        (["--sweep", "p", "--values", "1,2,3"], "at least three different numbers, from 2 on"),
+        (["--sweep", "m", "--values", "1,2," + 12 * "9"], "the largest array may have"),
+        (["--sweep", "m", "--values", "1,2," + 30 * "9"], "--values must be whole numbers"),
+        (["--sweep", "m", "--errata"], "neither with --inputs nor with --errata"),
+        (["--sweep", "m", "--regime", "sequential"], "a sweep trains jointly"),
+        (["--markdown", "errata.md"], "give --errata too"),
+        (["--errata", "--json"], "it has no JSON"),
+        (["--errata", "--markdown", "/nowhere/errata.md"], "/nowhere"),
     ],
 )
 def test_bad_input_ends_with_code_2_and_a_message_without_a_traceback(run, arguments, message):

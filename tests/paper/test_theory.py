@@ -115,6 +115,7 @@ def test_bounds_are_those_of_the_paper():
             "mn log(mn) / k": 25 * 3.2188758248682006 / 100,
             "(mn)^3 log(p)^4 / p": 15625 * log_p**4 / 500,
             "mn gamma / n": 0.5,
+            "m^2 n gamma / (2pi n)": 25 * 0.1 / (2 * math.pi),
             "log(p) / k": log_p / 100,
             "eps sqrt(mn)": 1.0,
         }

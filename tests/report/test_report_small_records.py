@@ -14,7 +14,7 @@ from netpurify.report.kit.json_values import to_json
 from tests.report.schema_breaker import assert_refuses
 
 STATE = {"a": torch.tensor([1.0, 2.0, 3.0, 4.0]), "b": torch.ones(2, 2)}
-NAMES = ("purification", "defence", "plan", "contamination", "difference", "examination")
+NAMES = ("purification", "defence", "plan", "contamination", "difference", "examination", "sweep")
 
 
 def erased():
@@ -64,6 +64,17 @@ def test_examination_fits_its_schema():
     assert all(len(interval) == 2 for interval in intervals)
     assert intervals
     assert_refuses(report.schema("examination"), record, ((("regime",), "both"), (("rows", 0, "bound"), "NaN")))
+
+
+@pytest.mark.slow
+def test_sweep_fits_its_schema():
+    base = theory.Setting(n=3, m=2, k=30, p=40, gamma=0.1, share=0.1)
+    found = theory.sweep("m", [1, 2, 3], base=base, generator=torch.Generator().manual_seed(0), trials=2, steps=5)
+    record = report.sweep_record(found, seed=0)
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert all(len(one["constants"]) == 3 for one in record["statements"])
+    wrong = ((("letter",), "eps"), (("values",), [1, 2]), (("statements", 0, "verdict"), "perhaps"))
+    assert_refuses(report.schema("sweep"), record, wrong)
 
 
 def test_numbers_that_json_lacks_are_strings_at_any_depth():

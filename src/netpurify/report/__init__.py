@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from netpurify.report.errata_page import errata_markdown
     from netpurify.report.formats import FORMATS, Format, render, write
     from netpurify.report.kit.files import save
     from netpurify.report.kit.json_values import json_text
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from netpurify.report.records.difference import describe_difference, difference_record
     from netpurify.report.records.examination import examination_record
     from netpurify.report.records.schemas import schema
+    from netpurify.report.records.sweep import sweep_record
+    from netpurify.report.reproduction.belief import counted
     from netpurify.report.reproduction.markdown import plot, reproduction_markdown
     from netpurify.report.reproduction.page import reproduction_page
     from netpurify.report.reproduction.plots import draw
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from netpurify.report.results import page, record, sarif, summarise
 
 _MODULES = {
+    "errata_page": ("errata_markdown",),
     "formats": ("FORMATS", "Format", "render", "write"),
     "kit.files": ("save",),
     "kit.json_values": ("json_text",),
@@ -46,6 +50,8 @@ _MODULES = {
     "records.difference": ("describe_difference", "difference_record"),
     "records.examination": ("examination_record",),
     "records.schemas": ("schema",),
+    "records.sweep": ("sweep_record",),
+    "reproduction.belief": ("counted",),
     "reproduction.markdown": ("plot", "reproduction_markdown"),
     "reproduction.page": ("reproduction_page",),
     "reproduction.plots": ("draw",),
@@ -66,10 +72,12 @@ __all__ = [
     "clock",
     "contamination_record",
     "count",
+    "counted",
     "describe_difference",
     "difference_record",
     "draw",
     "duration",
+    "errata_markdown",
     "examination_record",
     "json_text",
     "module_name",
@@ -88,6 +96,7 @@ __all__ = [
     "share",
     "size",
     "summarise",
+    "sweep_record",
     "tolerance_rows",
     "write",
 ]

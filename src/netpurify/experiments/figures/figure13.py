@@ -13,5 +13,5 @@ FIGURE = replace(
     settings=settings_of(13, EXPERIMENT, counts=(figure12.CLEAN,), pixels=range(5)),
     title="One to three hidden layers on CIFAR-10, purified with images outside the training set",
     panels=partial(figure10.panels, origin="other"),
-    findings=partial(figure10.findings, origin="other"),
+    findings=partial(figure10.findings, origin="other", clean=figure12.CLEAN),
 )

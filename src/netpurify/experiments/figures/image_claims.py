@@ -79,8 +79,8 @@ def outside_weights(rows: list[TableRow], counts: Sequence[int]) -> Finding:
             errors.values(), holds=max(times) <= rules.SIMILAR, limits=max(times) <= rules.LESS_SIMILAR
         ),
         graded(ratios.values(), holds=min(gains) >= rules.KEPT_GAIN, limits=min(gains) >= rules.HALF_GAIN),
-        f"At the worst n and layer the error is {_many(max(times))} that with training images; of what they take off "
-        f"the initial weights' error, {_share(min(gains))} is taken off.",
+        f"At the worst n and layer the error is {_many(max(times))} that with training images; "
+        f"{_kept_words(min(gains))}.",
         [
             _table(f"eps = {rules.AT:g}, error", errors, counts),
             _table(f"eps = {rules.AT:g}, error as a share of the initial weights'", ratios, counts),
@@ -159,5 +159,7 @@ def _many(value: float) -> str:
     return f"{short(value, 2)} times" if value < 1e6 else "more than a million times"
 
 
-def _share(value: float) -> str:
-    return short(value, 2) if value > float("-inf") else "nothing"
+def _kept_words(share: float) -> str:
+    if share == float("-inf"):
+        return "at some n these are no closer to the truth than the initial weights"
+    return f"of what they take off the initial weights' error, {short(share, 2)} is taken off"

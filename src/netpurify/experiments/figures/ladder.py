@@ -7,7 +7,7 @@ from typing import Any
 from netpurify.experiments.figures.rules import LADDER, RECOVERED
 from netpurify.experiments.figures.trends import Trend, limit_trend
 from netpurify.experiments.figures.verdicts import cell, graded, short, trials_of, values
-from netpurify.findings import Evidence, Finding, Rule, TableRow, TrialSummary, Verdict
+from netpurify.findings import Evidence, Finding, Rule, Scalar, TableRow, TrialSummary, Verdict, select
 
 Steps = Sequence[tuple[str, Sequence[TableRow]]]
 """The steps of a grid, such as growing p: a label and its rows with ``W_ratio`` and ``beta_ratio``."""
@@ -62,6 +62,7 @@ class Ladder:
 
 def ladder(name: str, steps: Steps, layer: str, *, each: Sequence[str] = (), method: str = "l1") -> Ladder:
     """The limits of a layer from step to step; with several cells in a step, ``each`` names what they differ in."""
+    steps = _whole(steps, each, method)
     how: dict[str, Any] = {"each": each, "method": method}
     rungs = {rung: limit_trend(steps, f"{layer}_error", most=rung, **how) for rung in LADDER}
     half = limit_trend(steps, f"{layer}_ratio", most=RECOVERED, **how)
@@ -110,6 +111,18 @@ def _measured(ladders: Sequence[Ladder]) -> str:
     said += f" and fall for {', '.join(falls)}" if falls else ""
     ends = ", ".join(f"{short(one.half.levels[0].mean)} to {short(one.half.levels[-1].mean)}" for one in ladders)
     return f"{said}; up to half of the initial weights' error they go from {ends}."
+
+
+def _whole(steps: Steps, each: Sequence[str], method: str) -> Steps:
+    """The steps without trials that lack one of the cells: a mean over the others would be of something else."""
+    cells = {tuple(row.get(name) for name in each) for _, rows in steps for row in rows}
+    whole = []
+    for label, rows in steps:
+        own: dict[Scalar, set[tuple[Scalar, ...]]] = {}
+        for row in select(rows, method=method):
+            own.setdefault(row.get("trial"), set()).add(tuple(row.get(name) for name in each))
+        whole.append((label, [row for row in rows if own.get(row.get("trial")) == cells]))
+    return whole
 
 
 def _parts(ladders: Sequence[Ladder]) -> tuple[list[Sequence[float]], list[Sequence[float]]]:

@@ -39,7 +39,12 @@ class Constants:
 
 
 def constants(
-    design: ArrayLike, *, generator: torch.Generator, worst: lad.WorstCase | None = None, starts: int = 8
+    design: ArrayLike,
+    *,
+    generator: torch.Generator,
+    worst: lad.WorstCase | None = None,
+    starts: int = 8,
+    quick: bool = False,
 ) -> Constants:
     """The constants of Lemma 1 for a design [k, q].
 
@@ -51,6 +56,7 @@ def constants(
         generator: Source of the search's random starts.
         worst: ``lad.worst_case`` of this design, if it is known already.
         starts: Number of starts of the search, half of them random.
+        quick: Leave out the proof that needs the worst case, which takes most of the time where there are many rows.
     """
     A = to_numpy(design, "the design").astype(np.float64)  # noqa: N806
     if A.ndim != 2 or not A.size:
@@ -67,8 +73,9 @@ def constants(
     most = (_search(turned, generator, starts) if smallest else 0.0) + math.sqrt(k) * slack
     least = 0.0
     if smallest > slack:
-        worst = worst or lad.worst_case(A)
-        rho = worst.rho[1] if lad.Design.prepare(A).rank == q else 1.0  # else rho is that of a smaller span
+        rho = 1.0
+        if not quick and lad.Design.prepare(A).rank == q:  # else rho is that of a smaller span
+            rho = (worst or lad.worst_case(A)).rho[1]
         least = max(smallest, smallest / math.sqrt(rho), _by_coordinates(turned)) - math.sqrt(k) * slack
     low = Interval(max(0.0, least) / k, most / k)
     return Constants(_sigma2(turned, k, q), float((A**2).sum() / (k * q)), low, _high(singular, k))

@@ -1,6 +1,5 @@
 """One run of the paper's system beside everything its theory says about it, as one table."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,13 +8,17 @@ from torch import Tensor
 
 from netpurify.contaminate import Law, Normal, contaminate
 from netpurify.findings import Verdict
-from netpurify.paper.descent import Trajectory
 from netpurify.paper.model import PatchCNN, matrix
 from netpurify.paper.purification import Purified, compare, purify
+from netpurify.paper.theory.assumptions import assumption_rows, without_promise
 from netpurify.paper.theory.bounds import Setting
-from netpurify.paper.theory.kernels import kernels, remainder, spectrum
+from netpurify.paper.theory.comparisons import at_most, small
+from netpurify.paper.theory.constants import Interval
+from netpurify.paper.theory.lemmas import fit_output, kernel_lemma_rows, output_rows, recovery_ratio, simple_ratio_row
 from netpurify.paper.theory.limits import designs_of, limits_of
+from netpurify.paper.theory.motion import kernel_rows, motion_rows
 from netpurify.paper.theory.row import Row
+from netpurify.paper.theory.watch import Watch
 from netpurify.paper.training import Regime, Training, network_of, train
 
 
@@ -78,7 +81,7 @@ def examine(
     m, p, gamma, share, regime = system.m, system.p, system.gamma, system.share, system.regime
     say("train")
     model = PatchCNN(m=m, k=inputs.shape[1] // max(m, 1), p=p, generator=generator)
-    watch = _Watch(model, inputs)
+    watch = Watch(model, inputs, targets)
     training = train(model, inputs, targets, gamma=gamma, regime=regime, steps=system.steps, observe=watch)
     say("contaminate and purify")
     dirty = contaminate(training.trained.state_dict(), system.law or Normal(1.0, 1.0), share=share, generator=generator)
@@ -86,114 +89,25 @@ def examine(
     contaminated.load_state_dict(dirty.state)
     purified = purify(contaminated, training.initial, inputs)
     setting = Setting(n=inputs.shape[0], m=m, k=model.k, p=p, gamma=gamma, share=share)
-    rows = [*_conditions(setting, regime), *_motion(setting, model, training), *_kernels(setting, watch, training)]
+    assumed = assumption_rows(inputs, targets)
+    rows = [*_conditions(setting, regime), *motion_rows(setting, model, training, watch, regime)]
+    rows += [*kernel_rows(setting, watch, training), *kernel_lemma_rows(setting, model, inputs)]
     rows += _recovery(setting, regime, training, purified)
-    errors = compare(purified.model, training.trained)
-    designs = designs_of(purified, inputs)
-    for name, fit, design in zip(("A_W", "A_beta"), purified.layers, designs, strict=True):
-        say(f"constants of {name}")
-        found = limits_of(name, fit, design, errors[fit.name].exact, setting, generator)
-        # In the joint regime the features do not span what training changed in beta: there is nothing to predict.
-        rows += found if name == "A_W" or regime != "joint" else found[:-2]
-    return Examination(setting, regime, tuple(rows), inputs, training, purified)
-
-
-class _Watch:
-    """Extremes of G(t), H(t) and r(t) over t = 0, 1, 2, 4, 8, ...; H(t) is at W(t) and beta(t+1), a step later."""
-
-    def __init__(self, model: PatchCNN, inputs: Tensor) -> None:
-        self.model, self.inputs = model, inputs
-        self.held: PatchCNN | None = None
-        self.hidden: list[tuple[float, float]] = []
-        self.output: list[tuple[float, float]] = []
-        self.beyond: list[tuple[int, float]] = []
-
-    def __call__(self, t: int, weights: list[Tensor]) -> None:
-        doubled = not t & (t - 1)
-        if self.held is None and not doubled:
-            return
-        now = network_of(self.model, weights)
-        if self.held is not None:
-            between = network_of(self.model, [matrix(self.held.layers[0]), weights[-1]])
-            self.hidden.append(spectrum(kernels(between, self.inputs)[1]))
-            self.beyond.append((t - 1, float(remainder(self.held, now, self.inputs).norm())))
-        if doubled:
-            self.output.append(spectrum(kernels(now, self.inputs)[0]))
-        self.held = now if doubled else None
+    if regime == "joint":
+        say("Lemma 9")
+        output = [matrix(network.output)[:, 0] for network in (training.trained, contaminated, training.initial)]
+        fit = fit_output(setting, watch, output[0] - output[2], output[1] - output[2])
+        rows += output_rows(setting, fit, generator)
+    rows += [simple_ratio_row(setting), *_designs(setting, regime, training, purified, inputs, generator, say)]
+    return Examination(setting, regime, (*assumed, *without_promise(rows, assumed)), inputs, training, purified)
 
 
 def _conditions(setting: Setting, regime: Regime) -> list[Row]:
     theorem = "Theorem 2" if regime == "joint" else "Theorem 3"
-    rows = []
-    for (part, name), value in setting.conditions().items():
-        part = theorem if part == "Theorems 2, 3" else part
-        verdict = Verdict.HOLDS if value < 1.0 else Verdict.VACUOUS
-        note = "" if value < 1.0 else f"{part} promises nothing here"
-        rows.append(Row(part, name, "small", None, value, verdict, note))
-    return rows
-
-
-def _at_most(
-    part: str, quantity: str, bound: float, measured: float, yardstick: tuple[str, float], relation: str = "<="
-) -> Row:
-    """A row for measured <= bound, vacuous where the bound allows more than the size of the thing itself."""
-    name, size = yardstick
-    if bound >= size:
-        vacuous = f"allows more than {name}, {size:.3g}"
-        return Row(part, quantity, relation, bound, measured, Verdict.VACUOUS, vacuous)
-    if relation == "≲":
-        return _up_to_a_constant(part, quantity, bound, measured)
-    return Row(part, quantity, relation, bound, measured, Verdict.HOLDS if measured <= bound else Verdict.FAILS)
-
-
-def _up_to_a_constant(part: str, quantity: str, bound: float, measured: float) -> Row:
-    """A row for a bound whose constant the paper leaves open."""
-    return Row(part, quantity, "≲", bound, measured, Verdict.MEASURED, f"with the constant {measured / bound:.2g}")
-
-
-def _motion(setting: Setting, model: PatchCNN, training: Training) -> list[Row]:
-    """Theorem 1, (11) to (13), beside the first phase of training."""
-    path = training.trajectories[0]
-    hidden, output = (matrix(layer) for layer in model.layers)
-    return [
-        _at_most("(11)", "max_jt |beta_j(t) - beta_j(0)|", setting.output_radius, float(path.moved[:, 1].max()),
-                 ("the largest |beta_j(0)|", float(output.abs().max()))),
-        _at_most("(12)", "max_jt |W_j(t) - W_j(0)|", setting.hidden_radius, float(path.moved[:, 0].max()),
-                 ("the largest |W_j(0)|", float(hidden.norm(dim=0).max()))),
-        _decay(setting, path),
-    ]  # fmt: skip
-
-
-def _decay(setting: Setting, path: Trajectory) -> Row:
-    quantity = "max_t |y - f(t)|^2 / ((1 - gamma/8n)^t |y - f(0)|^2)"
-    if setting.decay <= 0.0 or not path.residual[0] or not path.steps:
-        return Row("(13)", quantity, "<=", 1.0, None, Verdict.VACUOUS, "gamma >= 8n, or nothing to fit")
-    t = torch.arange(path.steps + 1, dtype=torch.float64)
-    # In logarithms: after some thousand steps neither side of the bound is a number any more.
-    ratio = 2.0 * (path.residual.log() - path.residual[0].log()) - t * math.log(setting.decay)
-    slowest = int(ratio[1:].argmax()) + 1
-    measured = math.exp(min(float(ratio[slowest]), 700.0))
-    verdict = Verdict.HOLDS if measured <= 1.0 else Verdict.FAILS
-    return Row("(13)", quantity, "<=", 1.0, measured, verdict, f"largest at step {slowest} of {path.steps}")
-
-
-def _kernels(setting: Setting, watch: _Watch, training: Training) -> list[Row]:
-    """(15) to (17) over the first phase."""
-    low_g, high_g = min(low for low, _ in watch.output), max(high for _, high in watch.output)
-    seen = watch.hidden or [spectrum(kernels(watch.model, watch.inputs)[1])]  # none if nothing was left to train
-    low_h, high_h = min(low for low, _ in seen), max(high for _, high in seen)
-    mn = setting.m * setting.n
-    residual = training.trajectories[0].residual
-    beyond = max((size / (setting.step * float(residual[t])) for t, size in watch.beyond if residual[t]), default=0.0)
-    return [
-        Row("(15)", "min_t lambda_min(G(t))", ">=", 0.0, low_g,
-            Verdict.HOLDS if low_g >= -1e-12 * high_g else Verdict.FAILS),
-        _up_to_a_constant("(15)", "max_t lambda_max(G(t))", mn, high_g),
-        Row("(16)", "min_t lambda_min(H(t))", ">=", 1 / 6, low_h, Verdict.HOLDS if low_h >= 1 / 6 else Verdict.FAILS),
-        _up_to_a_constant("(16)", "max_t lambda_max(H(t))", 1.0, high_h),
-        _at_most("(17)", "max_t |r(t)| / (gamma/n |y - f(t)|)", setting.remainder, beyond,
-                 ("lambda_max(G) + lambda_max(H)", high_g + high_h), "≲"),
-    ]  # fmt: skip
+    named = {
+        (theorem if part == "Theorems 2, 3" else part, name): v for (part, name), v in setting.conditions().items()
+    }
+    return [small(part, name, value) for (part, name), value in named.items()]
 
 
 def _recovery(setting: Setting, regime: Regime, training: Training, purified: Purified) -> list[Row]:
@@ -204,8 +118,42 @@ def _recovery(setting: Setting, regime: Regime, training: Training, purified: Pu
     rows = [Row(theorem, "share of units with W~_j = W_j to 1e-6", ">=", 1.0, hidden.exact, exact)]
     if regime == "joint":
         yardstick = ("|beta|^2 / p", float(matrix(training.trained.output).square().mean()))
-        error = _at_most(theorem, "|beta~ - beta|^2 / p", setting.output_error, output.rms**2, yardstick, "≲")
+        error = at_most(theorem, "|beta~ - beta|^2 / p", setting.output_error, output.rms**2, yardstick, "≲")
         return [*rows, error]
     verdict = Verdict.HOLDS if output.largest <= 1e-6 else Verdict.FAILS
     note = f"{int(purified.layers[1].doubtful.sum())} filters feed it doubtful features"
     return [*rows, Row(theorem, "max_j |beta~_j - beta_j|", "<=", 0.0, output.largest, verdict, note)]
+
+
+def _designs(
+    setting: Setting,
+    regime: Regime,
+    training: Training,
+    purified: Purified,
+    inputs: Tensor,
+    generator: torch.Generator,
+    say: Callable[[str], None],
+) -> list[Row]:
+    """Lemma 1, Lemma 2 and the limits of recovery, for A_W and A_beta."""
+    rows = []
+    errors = compare(purified.model, training.trained)
+    designs = designs_of(purified, inputs)
+    for name, fit, design in zip(("A_W", "A_beta"), purified.layers, designs, strict=True):
+        say(f"constants of {name}")
+        found = limits_of(name, fit, design, errors[fit.name].exact, setting, generator)
+        rows.append(_ratio(name, found, design.matrix.shape, setting.share))
+        # In the joint regime the features do not span what training changed in beta: there is nothing to predict.
+        rows += found if name == "A_W" or regime != "joint" else found[:-2]
+    return rows
+
+
+def _ratio(name: str, found: list[Row], shape: tuple[int, int], share: float) -> Row:
+    """Lemma 2's ratio, from the rows that have the design's constants already."""
+    by_name = {row.quantity: row.measured for row in found}
+    sigma2, low, high = (by_name[f"{what} of {name}{end}"] for what, end in
+                         (("sigma^2", ", all c"), ("lambda_low", ""), ("lambda_high", "")))  # fmt: skip
+    assert isinstance(sigma2, Interval)
+    assert isinstance(low, Interval)
+    assert isinstance(high, float)
+    ratio = recovery_ratio(sigma2, low, high, shape=shape, share=share)
+    return small("Lemma 2", f"ratio of {name}", ratio)

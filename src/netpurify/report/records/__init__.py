@@ -1,1 +1,1 @@
-"""JSON records of results that have no page: plans, contaminations, differences and examinations of the theory."""
+"""JSON records of results that have no page: plans, contaminations, differences, and the theory as tables."""
