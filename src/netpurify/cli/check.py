@@ -21,7 +21,7 @@ def check(
     """Say layer by layer what can be repaired, what share of altered weights it survives, and what it will cost.
 
     The share is simulated on the layer's own clean inputs, for alterations of both signs and for such as lean to one
-    sign; a layer that is too large gets fewer simulated columns, or only the formula for a generic random design.
+    sign; a large layer gets fewer simulated columns, or a sample of its rows.
 
     Example, on the files of [bold]netpurify demo[/bold]:
 

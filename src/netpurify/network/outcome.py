@@ -12,12 +12,14 @@ from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Mask, Weights
 from netpurify.network.fitting import UnitFits
 from netpurify.network.records import EDGES, Altered, Grade, LayerRecord, Proof
-from netpurify.network.tolerance import Tolerance, columns_beside_fits, fixed, simulate
+from netpurify.network.tolerance import Tolerance, tolerance_of
 
 _LARGEST_FAN_IN = 2304
 """Energies of the inputs of larger layers are not computed for the record: they would take minutes."""
 _ENOUGH_SIGNS = 20
 """Fewer alterations than this do not say how often one is positive; both signs are then taken as equal."""
+_SIMULATION = 0.2
+"""Seconds to simulate what a layer tolerates."""
 
 
 class Outcome:
@@ -134,16 +136,11 @@ class Outcome:
         )
 
     def _tolerance(self, designs: Sequence[lad.Design | None]) -> Tolerance:
-        """What the layer tolerates if as many alterations are positive as were found; the tightest group speaks."""
-        known = [design for design in designs if design is not None]
-        if not known or len(known) < len(designs):
-            return fixed(0.0)
-        tightest = max(known, key=lambda design: design.rank / max(design.live.size, 1))
+        """What the layer tolerates if as many alterations are positive as were found."""
         found = self.replaced & np.isfinite(self.weights.contaminated) & (self.grade != Grade.PROJECTED).all()
-        up = (self.weights.contaminated - self.matrix)[found] > 0.0
+        up = self.weights.contaminated[found] > self.matrix[found]
         positive = float(up.mean()) if up.size >= _ENOUGH_SIGNS else 0.5
-        columns = columns_beside_fits(tightest, self.grade.size)
-        return simulate(tightest, self.grade.size, positive=positive, columns=columns)
+        return tolerance_of(designs, self.grade.size, positive=positive, seconds=_SIMULATION)
 
     def _table(self, layer: Layer, chosen: Mask) -> Altered:
         """Some of the layer's weights, with what they were and are."""

@@ -15,7 +15,7 @@ from netpurify.network.fitting import build_design
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.prepared import prepare
 from netpurify.network.records import LayerPlan, Plan
-from netpurify.network.tolerance import LAWS, Budget, Tolerance, fixed, simulate
+from netpurify.network.tolerance import LAWS, Tolerance, fixed, tolerance_of
 
 _PER_FIT = 5e-8
 """Seconds to solve and verify a unit, per fan-in times rank; a unit with too many alterations takes ten times that."""
@@ -23,6 +23,8 @@ _COPIES = 40
 """Bytes for each weight of a layer: copies of the network, altered weights, fitted weights."""
 _PER_ROW = 1e-10
 """Seconds to gather the clean inputs of a layer, per row and square of the fan-in."""
+_SIMULATION = 15.0
+"""Seconds to simulate one law on all layers."""
 
 
 def check(
@@ -40,8 +42,9 @@ def check(
     initial ones in a copy, so that one flipped bit does not spoil the inputs of all later layers.
 
     What a layer tolerates is simulated on its clean inputs with ``lad.simulate``: up to 200 columns for each of two
-    laws of alteration, fewer for a large layer, so that it takes seconds. ``Tolerance.columns`` says how many. The
-    clean inputs of later layers are seen through the contaminated ones.
+    laws of alteration. That takes seconds for a network of any size: a large layer gets fewer columns, and then a
+    sample of its rows and inputs; ``Tolerance.columns`` and ``rows`` say so. The clean inputs of later layers are seen
+    through the contaminated ones.
 
     Args:
         model: The contaminated network.
@@ -67,11 +70,12 @@ def check(
     begun = time.perf_counter()
     network.outputs()
     pass_seconds = time.perf_counter() - begun
-    plans, budget = [], Budget()
+    plans = []
+    seconds = float(np.clip(_SIMULATION / max(len(ordered), 1), 0.1, 2.5))
     for layer in ordered:
         captured = spans[layer.name]
         if isinstance(captured, list):
-            tolerances = (fixed(0.5),) if frozen[layer.name] else _tolerances(captured, layer.units, budget)
+            tolerances = (fixed(0.5),) if frozen[layer.name] else _tolerances(captured, layer.units, seconds)
             plans.append(_plan(layer, captured, tolerances, pass_seconds, frozen=frozen[layer.name], known=known))
         else:
             network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
@@ -83,16 +87,12 @@ def check(
     )
 
 
-def _tolerances(spans: list[Span], units: int, budget: Budget) -> tuple[Tolerance, ...]:
-    """What the layer tolerates under each law; of several groups, that which tolerates least by its size speaks."""
+def _tolerances(spans: list[Span], units: int, seconds: float) -> tuple[Tolerance, ...]:
+    """What the layer tolerates under each law."""
     designs = [build_design(span) for span in spans]
     if any(design is None for design in designs):
         return (fixed(0.0),)
-    tightest = max(
-        (design for design in designs if design is not None), key=lambda one: one.rank / max(one.live.size, 1)
-    )
-    columns = budget.columns(tightest)
-    return tuple(simulate(tightest, units, positive=positive, columns=columns) for positive in LAWS)
+    return tuple(tolerance_of(designs, units, positive=positive, seconds=seconds) for positive in LAWS)
 
 
 def _plan(

@@ -68,10 +68,10 @@ class SimulatedOdds:
         """Probability that all ``units`` units are recovered, each entry altered with probability ``share``.
 
         Units are independent, given the design, so that it is the probability of one unit to the power ``units``. The
-        interval is that of Clopper and Pearson for as many successes as the columns expect; it is wider than need be,
-        because the number of alterations is averaged over and not drawn. Where the columns see fewer than 5 failures,
-        that of more than one unit is extrapolated: the counts are taken to be normal, and the interval joins those of
-        their mean and of their standard deviation.
+        interval is that of Clopper and Pearson for as many failures as the columns expect, each column worth up to 3:
+        the number of alterations is averaged over and not drawn. Where the columns see fewer than 5 failures, that of
+        more than one unit is extrapolated: the counts are taken to be normal, and the interval joins those of their
+        mean and of their standard deviation.
 
         Raises:
             InputError: An argument is out of its range.
@@ -119,7 +119,9 @@ class SimulatedOdds:
 
     def _mixed(self, share: float) -> tuple[float, float, float]:
         """P(failure) of one unit as the mean over the columns: the estimate, then its largest and smallest value."""
-        failures, count = float(_beyond(self.counts, self.live, share).sum()), self.columns
+        each = _beyond(self.counts, self.live, share)
+        count = self.columns * _worth(each)
+        failures = count * float(each.mean())
         high = 1.0 if failures >= count else float(betaincinv(failures + 1.0, count - failures, 1.0 - _TAIL))
         low = 0.0 if failures <= 0.0 else float(betaincinv(failures, count - failures + 1.0, _TAIL))
         return min(failures / count, 1.0), high, low
@@ -141,6 +143,15 @@ def _beyond(counts: NDArray, live: int, share: float) -> Floats:
     """P(Binomial(live, share) > count) for each count, whole or not."""
     safe = np.minimum(counts, live - 1)
     return np.where(counts >= live, 0.0, betainc(safe + 1.0, live - safe, share))
+
+
+def _worth(each: Floats) -> float:
+    """How many draws of success or failure a column is worth: the ratio of variances, from 1 (rare events) up to 3."""
+    mean, most = float(each.mean()), each.size
+    drawn = mean * (1.0 - mean)
+    gain = 3.0 if each.var() * 3.0 <= drawn else drawn / max(float(each.var()), 1e-300)
+    seen = min(mean, 1.0 - mean) * most
+    return 1.0 + (max(gain, 1.0) - 1.0) * min(1.0, seen / (2.0 * _SEEN))
 
 
 def _largest(failure: Callable[[float], float], allowed: float) -> float:

@@ -11,7 +11,7 @@ from netpurify.network import EDGES, Grade, LayerRecord
 from netpurify.report.kit.canvas import COLOURS, INK, Picture, picture
 from netpurify.report.kit.numbers import count, number, plural, share
 from netpurify.report.purification.mosaic import COLOUR, LEFT, PLAIN, mosaic
-from netpurify.report.purification.tolerances import limit_of, limit_text
+from netpurify.report.purification.tolerances import tolerated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,22 +126,17 @@ def _energies(layer: LayerRecord) -> Picture:
 def _shares(layer: LayerRecord) -> Picture:
     shares = _per_unit(layer)
     tolerance = layer.tolerance
-    limit = None if tolerance is None else limit_of(tolerance)
+    limit = None if tolerance is None else tolerance.layer.value
     caption = "Share of each unit's weights that were replaced. "
     if tolerance is None:
         caption += "The layer was never trained, so no fit limits it."
     elif not limit:
         caption += "The clean inputs span everything, so that no share is tolerated: nothing can be proven."
-    elif tolerance.layer is None:
-        caption += (
-            f"On a generic random design of this size all units would survive {share(limit)}, at random places, with "
-            "probability 0.95; the layer is too large to simulate its own inputs here, which may tolerate less."
-        )
     else:
         caption += (
-            f"All units survive {limit_text(tolerance)}, at random places and with as many positive alterations as "
-            f"were found ({share(tolerance.positive)}), with probability 0.95: simulated on this layer's clean inputs "
-            f"with {plural(tolerance.columns, 'column')}."
+            f"All units survive {tolerated(tolerance.layer)}, at random places and with as many positive alterations "
+            f"as were found ({share(tolerance.positive)}), with probability 0.95: simulated on this layer's clean "
+            f"inputs with {plural(tolerance.columns, 'column')}."
         )
     top = max(float(shares.max()), limit or 0.0) * 1.08
     edges = np.linspace(0.0, top, 31)

@@ -14,7 +14,7 @@ from netpurify.report.kit.tables import Cell, Table, counted, if_known
 from netpurify.report.purification.advice import status_label
 from netpurify.report.purification.entries import change, largest
 from netpurify.report.purification.summary import SYMBOLS
-from netpurify.report.purification.tolerances import MEANING, limit_of, limit_text, tolerated
+from netpurify.report.purification.tolerances import MEANING, tolerated
 
 MOST_WEIGHTS = 2000
 MOST_UNITS = 1000
@@ -81,7 +81,7 @@ def _layer_shape(layer: LayerRecord, link: str) -> list[str | Cell]:
 def _tolerated(layer: LayerRecord) -> Cell:
     if layer.tolerance is None:
         return if_known("", math.nan, known=False)
-    return Cell(limit_text(layer.tolerance), limit_of(layer.tolerance))
+    return Cell(tolerated(layer.tolerance.layer), layer.tolerance.layer.value)
 
 
 def _layer_fit(layer: LayerRecord) -> list[Cell]:

@@ -1,7 +1,7 @@
 """What a layer tolerates, in words and numbers: the same in tables, pages and pictures."""
 
 from netpurify.lad import OddsEstimate
-from netpurify.network import LayerPlan, Tolerance
+from netpurify.network import LayerPlan
 from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, ranged, share
 
@@ -17,27 +17,15 @@ TOLERANCES = (
 """Columns of ``tolerance_rows``."""
 MEANING = (
     "Shares of altered weights, at random places, up to which half of the units come back, one unit does with "
-    "probability 0.95, and all units do; simulated on the layer's clean inputs, with intervals of 95 % confidence (~: "
-    "extrapolated). Of a law of alteration, only the share and the signs matter. The formula for a generic random "
-    "design promises more than inputs that are not negative can keep."
+    "probability 0.95, and all units do; simulated on the layer's clean inputs, a large layer's on a sample of its "
+    "rows, with intervals of 95 % confidence (~: extrapolated). Of a law of alteration, only the share and the signs "
+    "matter. The formula for a generic random design promises more than inputs that are not negative can keep."
 )
 
 
-def tolerated(found: OddsEstimate | None) -> str:
-    """A share with its interval, and a sign of about where it is extrapolated; "too large" if it was not simulated."""
-    if found is None:
-        return "too large to simulate"
+def tolerated(found: OddsEstimate) -> str:
+    """A share with its interval, and a sign of about where it is extrapolated."""
     return ("~ " if found.extrapolated else "") + ranged(found.value, found.low, found.high)
-
-
-def limit_of(tolerance: Tolerance) -> float:
-    """What all units tolerate: as simulated, or else as the formula for a generic random design has it."""
-    return tolerance.generic_layer if tolerance.layer is None else tolerance.layer.value
-
-
-def limit_text(tolerance: Tolerance) -> str:
-    """The same as text, which says what it is."""
-    return f"{share(tolerance.generic_layer)} (generic)" if tolerance.layer is None else tolerated(tolerance.layer)
 
 
 def tolerance_rows(layers: tuple[LayerPlan, ...]) -> list[tuple[str, ...]]:
@@ -48,9 +36,9 @@ def tolerance_rows(layers: tuple[LayerPlan, ...]) -> list[tuple[str, ...]]:
             found.law,
             *map(tolerated, (found.half, found.unit, found.layer)),
             f"{share(found.generic_unit)}, {share(found.generic_layer)}",
-            count(found.columns),
+            count(found.columns) + ("" if found.rows == layer.live else f", {count(found.rows)} rows"),
         )
         for layer in layers
         for found in layer.tolerances
-        if found.columns or found.layer is None
+        if found.columns
     ]
