@@ -115,7 +115,7 @@ def _dense(rows: list[TableRow]) -> Finding:
         needed=needed,
         holds=all(good),
         limits=sum(good) >= 0.8 * len(good),
-        evidence=[Evidence("Error of W before; share left by L1, by least squares; exact filters; share of beta's left by L1",
+        evidence=[Evidence("Error of W before, share of it left by L1 and l2, exact filters, share of beta's left by L1",
                            ["kind", "size", "before", "l1", "l2", "exact", "beta, l1"], table)],
         why="What lies in the span of the clean inputs cannot be told from training, and the rest is taken away by any "
         "projection: a quarter of the noise's energy stays at rank 25 of 100. Least squares leaves less of normal "
