@@ -4,7 +4,7 @@ from statistics import NormalDist
 from typing import Any
 
 from netpurify import lad
-from netpurify.experiments.figures.own_statements import number, setting, statement
+from netpurify.experiments.figures.own_statements import half_limit, number, setting, statement
 from netpurify.experiments.figures.panels import line
 from netpurify.experiments.figures.seven_laws import LAWS, by_seven_laws
 from netpurify.experiments.figures.verdicts import values
@@ -18,7 +18,6 @@ from netpurify.findings import (
     PlotPanel,
     Rule,
     TableRow,
-    TrialSummary,
     select,
     summarise,
 )
@@ -154,7 +153,8 @@ def _filters(rows: list[TableRow]) -> Finding:
         limits=worst <= 0.1,
         evidence=[Evidence(title, ["law", "really altered", "exact", "difference"], table)],
         why="A flipped bit among the lower half of the 64 changes a weight by less than 1e-6, so that law alters fewer "
-        "weights than eps says, and its curve lies to the right until it is drawn by the share really altered.",
+        "weights than eps says, and its curve lies to the right until it is drawn by the share really altered. What "
+        "differs still comes from changes just below 1e-6, which disturb a fit too.",
     )
 
 
@@ -169,11 +169,12 @@ def _small(rows: list[TableRow]) -> Finding:
         needed=shares.values(),
         holds=min(wide, default=0.0) >= 0.95,
         limits=wide[-1] >= 0.95 if wide else False,
+        why="The smallest share belongs to the constant, which breaks beta first.",
     )
 
 
 def _large(rows: list[TableRow]) -> Finding:
-    halves = {law: {p: _half(select(rows, law=law, p=p)) for p in values(rows, "p")} for law in LAWS}
+    halves = {law: {p: half_limit(select(rows, law=law, p=p)) for p in values(rows, "p")} for law in LAWS}
     widest = values(rows, "p")[-1]
     off = max(abs(halves[law][widest] - at) for law, at in BREAKS.items())
     both = all(halves[law][widest] > 0.7 for law in ("N(0, 1)", "Cauchy"))
@@ -194,19 +195,6 @@ def _large(rows: list[TableRow]) -> Finding:
         why="The law matters where it leans to one side of the span. Sign flips do although they have both signs: in "
         "Theorem 3 beta is trained from 0, so beta lies in the span, and a flipped weight is the truth times -1.",
     )
-
-
-def _half(rows: list[TableRow]) -> float:
-    """The eps at which the share of exact copies falls below one half, between points of the grid; 1 if it does not."""
-    curve: list[tuple[float, TrialSummary]] = sorted(
-        (float(eps or 0.0), found) for (eps,), found in summarise(rows, ["eps"], "exact").items()
-    )
-    before, share = 0.0, 1.0
-    for eps, found in curve:
-        if found.mean < 0.5:
-            return before + (eps - before) * (share - 0.5) / (share - found.mean)
-        before, share = eps, found.mean
-    return 1.0
 
 
 def _at(half: float) -> str:
