@@ -21,6 +21,7 @@ from netpurify.experiments.figures import (
     figure18,
     figure19,
 )
+from netpurify.experiments.figures.conclusion import conclusion
 from netpurify.findings import Figure
 
 _MODULES = (
@@ -30,4 +31,4 @@ _MODULES = (
 )  # fmt: skip
 FIGURES: dict[int, Figure] = {module.FIGURE.number: module.FIGURE for module in _MODULES}
 
-__all__ = ["FIGURES"]
+__all__ = ["FIGURES", "conclusion"]
