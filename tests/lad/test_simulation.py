@@ -153,6 +153,18 @@ def test_the_mean_over_orders_is_that_over_alterations():
     assert odds.recovery(0.3).value == pytest.approx(binom.cdf(odds.counts, 30, 0.3).mean())
 
 
+def test_a_law_may_know_the_row():
+    """Signs that are those of a point of the span are the worst: half of all weight is enough for it."""
+    rng = np.random.default_rng(12)
+    A = rng.standard_normal((200, 3))
+    own = np.where(A @ rng.standard_normal(3) > 0.0, 1.0, 0.0)
+    aligned, random = lad.simulate(A, positive=own, columns=40), lad.simulate(A, columns=40)
+    assert aligned.largest_share(probability=0.5).high < 0.52
+    assert random.largest_share(probability=0.5).low > 0.7
+    whole = lad.simulate(A, positive=np.full(200, 0.7), columns=40)
+    assert (whole.counts == lad.simulate(A, positive=0.7, columns=40).counts).all()
+
+
 def test_same_seed_same_bits_whatever_the_threads():
     A = np.random.default_rng(10).standard_normal((60, 10))
     found = [
@@ -182,6 +194,7 @@ def test_ends():
     ("call", "message"),
     [
         (lambda: lad.simulate(np.ones((3, 1)), positive=1.5), r"positive must lie in \[0, 1\]"),
+        (lambda: lad.simulate(np.ones((3, 1)), positive=[0.1, 0.2]), r"one number or one per row \[3\]; got \[2\]"),
         (lambda: lad.simulate(np.ones((3, 1)), columns=5), "columns must be at least 6; got 5"),
         (lambda: lad.simulate(np.ones(3)), "two-dimensional|matrix"),
         (lambda: lad.simulate(np.ones((3, 1))).recovery(-0.1), r"share must lie in \[0, 1\]"),

@@ -51,7 +51,7 @@ class SimulatedOdds:
         counts: Critical count of each column, [columns].
         live: Rows of the design that are not zero.
         rank: Rank of the design.
-        positive: Probability that an alteration is positive.
+        positive: Probability that an alteration is positive, the mean over the rows.
     """
 
     counts: NDArray[np.int64]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify.errors import InputError
-from netpurify.lad.arrays import ArrayLike
+from netpurify.lad.arrays import ArrayLike, to_numpy
 from netpurify.lad.design import Design
 from netpurify.lad.odds.limits import tolerance
 from netpurify.lad.odds.simulated import SimulatedOdds
@@ -22,7 +22,12 @@ _PILOT = 20
 
 
 def simulate(
-    design: ArrayLike | Design, *, positive: float = 0.5, columns: int = 200, seed: int = 0, threads: int | None = None
+    design: ArrayLike | Design,
+    *,
+    positive: float | ArrayLike = 0.5,
+    columns: int = 200,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> SimulatedOdds:
     """The odds of recovery on this design, by solving columns with random alterations.
 
@@ -48,7 +53,8 @@ def simulate(
 
     Args:
         design: Matrix [k, q], or a prepared ``Design``.
-        positive: Probability that an alteration is positive: 0.5 for N(0, 1), Phi(1) = 0.841 for N(1, 1).
+        positive: Probability that an alteration is positive: 0.5 for N(0, 1), Phi(1) = 0.841 for N(1, 1). One number
+            for each row [k] where a law looks at the weight: a flipped sign is negative where the weight is positive.
         columns: How many columns to simulate, at least 6; the error falls with the square root.
         seed: Of the random orders and signs. Orders are the same for every ``positive``.
         threads: As in ``solve``.
@@ -56,21 +62,30 @@ def simulate(
     Raises:
         InputError: An argument is out of its range, or the matrix is none.
     """
-    if not 0.0 <= positive <= 1.0:
-        raise InputError(f"positive must lie in [0, 1], as a probability; got {positive}")
     if columns < _FEWEST:
         raise InputError(f"columns must be at least {_FEWEST}; got {columns}")
     design = design if isinstance(design, Design) else Design.prepare(design)
+    chance = _chances(positive, design)
     counts = np.zeros(columns, np.int64)
     if design.rank == 0:
         counts[:] = design.live.size
     elif not design.full:
         random = np.random.default_rng(seed)
         order = np.argsort(random.random((columns, design.live.size)), axis=1)
-        signs = np.where(random.random(order.shape) < positive, 1.0, -1.0)
+        signs = np.where(random.random(order.shape) < chance, 1.0, -1.0)
         # The sizes do not matter; equal ones would make ties among the residuals.
         counts = _critical(design, order, signs * (1.0 + random.random(order.shape)), threads)
-    return SimulatedOdds(counts, design.live.size, design.rank, positive)
+    return SimulatedOdds(counts, design.live.size, design.rank, float(chance.mean()) if chance.size else 0.5)
+
+
+def _chances(positive: float | ArrayLike, design: Design) -> Floats:
+    """The probability of a positive alteration for each live row."""
+    given = np.asarray(positive, np.float64) if isinstance(positive, float | int) else to_numpy(positive, "positive")
+    if given.shape not in ((), (design.fan_in,)):
+        raise InputError(f"positive must be one number or one per row [{design.fan_in}]; got {list(given.shape)}")
+    if not ((given >= 0.0) & (given <= 1.0)).all():
+        raise InputError(f"positive must lie in [0, 1], as a probability; got {positive}")
+    return np.broadcast_to(given.astype(np.float64), (design.fan_in,))[design.live]
 
 
 def recovered(design: Design, alterations: Floats, threads: int | None = None) -> tuple[NDArray[np.bool_], Floats]:
