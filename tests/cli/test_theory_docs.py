@@ -29,7 +29,7 @@ def test_tables_are_what_the_commands_print(run, start, command):
     done = run(*command)
     words, numbers = words_and_numbers(done.out.splitlines())
     written, then = words_and_numbers(shown(start))
-    assert words == written, f"docs/paper.md is to have what netpurify {' '.join(command)} prints"
+    assert words == written, "python tools/make_theory_tables.py writes the tables anew"
     # To two digits, and rounding errors as zero: other processors round otherwise.
     assert numbers == pytest.approx(then, rel=0.05, abs=1e-12)
 
