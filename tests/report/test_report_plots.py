@@ -133,7 +133,7 @@ def test_values_that_are_not_finite_leave_gaps():
 def test_floor_carries_all_that_is_not_above_it(drawn_texts):
     flat = one([0.0, -1.0, 1e-20, 1e-16, 1e-3, 1.0], log=True)
     (scale,) = scales_of([flat])
-    assert heights(flat.lines[0].mean, scale).tolist() == [1e-16] * 4 + [1e-3, 1.0]
+    assert heights(flat.lines[0].median, scale).tolist() == [1e-16] * 4 + [1e-3, 1.0]
     assert scale.low < 1e-16
     assert (scale.ticks[0], scale.labels[0]) == (1e-16, "≤10⁻¹⁶")
     assert "≤10⁻¹⁶" in drawn_texts([flat])

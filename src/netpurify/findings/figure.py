@@ -39,6 +39,7 @@ class Figure:
         findings: Compares claims with the rows of the table.
         remarks: Further notes for the reader.
         ours: Whether the paper has no such figure: it is listed apart, and its findings never count as the paper's.
+        units: How many units the row of a purification counts in its column ``certified``; None if that is not known.
     """
 
     number: int
@@ -49,3 +50,4 @@ class Figure:
     findings: Callable[[list[TableRow]], list[Finding]]
     remarks: Sequence[str] = field(default=())
     ours: bool = False
+    units: Callable[[TableRow], int] | None = None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from netpurify.report.records.difference import describe_difference, difference_record
     from netpurify.report.records.examination import examination_record
     from netpurify.report.records.schemas import schema
+    from netpurify.report.reproduction.belief import counted
     from netpurify.report.reproduction.markdown import plot, reproduction_markdown
     from netpurify.report.reproduction.page import reproduction_page
     from netpurify.report.reproduction.plots import draw
@@ -44,6 +45,7 @@ _MODULES = {
     "records.difference": ("describe_difference", "difference_record"),
     "records.examination": ("examination_record",),
     "records.schemas": ("schema",),
+    "reproduction.belief": ("counted",),
     "reproduction.markdown": ("plot", "reproduction_markdown"),
     "reproduction.page": ("reproduction_page",),
     "reproduction.plots": ("draw",),
@@ -62,6 +64,7 @@ __all__ = [
     "clock",
     "contamination_record",
     "count",
+    "counted",
     "describe_difference",
     "difference_record",
     "draw",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from netpurify.experiments.figures import figure06
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.findings import Figure, Mode, TableRow
 
 
@@ -24,6 +24,7 @@ FIGURE = Figure(
     title="Few clean images are enough on CIFAR-10, in or outside the training set",
     settings=settings_of(7, EXPERIMENT, shares=figure06.SHARES, counts=figure06.COUNTS),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=figure06.panels,
     findings=figure06.findings,
     remarks=figure06.FIGURE.remarks,

@@ -5,7 +5,7 @@ from typing import Any
 from netpurify.experiments.figures import backdoors
 from netpurify.experiments.figures.altered_weights import ORIGINS
 from netpurify.experiments.figures.panels import CHANCE, chance, line, rate_panel
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
@@ -185,6 +185,7 @@ FIGURE = Figure(
     title="A few clean images take the backdoor out (MNIST)",
     settings=settings_of(8, EXPERIMENT, counts=COUNTS, pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
     remarks=(

@@ -2,7 +2,7 @@
 
 from netpurify.experiments.figures import backdoors, figure08
 from netpurify.experiments.figures.altered_weights import ORIGINS
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.verdicts import graded, level, show, simple
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
 
@@ -74,6 +74,7 @@ FIGURE = Figure(
     title="The backdoor is weakened on CIFAR-10",
     settings=settings_of(9, EXPERIMENT, counts=COUNTS, pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
     remarks=("Raw pixels are not usable: without centring purification can raise the attack's success.",),

@@ -4,7 +4,7 @@ from typing import Any
 
 from netpurify.experiments.figures import backdoors
 from netpurify.experiments.figures.panels import chance, line, rate_panel
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
@@ -104,6 +104,7 @@ FIGURE = Figure(
     title="Several hidden layers on MNIST, purified with training images",
     settings=settings_of(10, EXPERIMENT, counts=(CLEAN,), pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
 )

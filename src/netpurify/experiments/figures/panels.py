@@ -18,7 +18,7 @@ def line(rows: Iterable[TableRow], label: str, *, x: str, y: str, baseline: bool
     return Line(
         label,
         [key for key, _ in ordered],
-        [value.mean for _, value in ordered],
+        [value.median for _, value in ordered],
         [value.low for _, value in ordered],
         [value.high for _, value in ordered],
         baseline,

@@ -118,5 +118,5 @@ def _decades(bottom: float, top: float) -> list[float]:
 
 
 def _finite(lines: Iterable[Line]) -> list[float]:
-    values = [value for line in lines for row in (line.mean, line.low, line.high) for value in row]
+    values = [value for line in lines for row in (line.median, line.low, line.high) for value in row]
     return [value for value in values if abs(value) <= _LARGEST]

@@ -36,7 +36,7 @@ class Stroke:
 def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = None) -> str:
     """Draws panels side by side with one legend for all.
 
-    Lines are means, bands go from the first to the third quartile, baselines are thin and dashed. Values that are not
+    Lines are medians, bands go from the first to the third quartile, baselines are thin and dashed. Values that are not
     finite leave a gap; values at or below the floor of a logarithmic axis stand on it. Panels with the same vertical
     label share one scale.
 
@@ -108,10 +108,10 @@ def _require(panels: Sequence[PlotPanel], columns: int | None) -> None:
                 f"{panel.limits}; raise them or use a linear axis"
             )
         for line in panel.lines:
-            lengths = [len(values) for values in (line.x, line.mean, line.low, line.high)]
+            lengths = [len(values) for values in (line.x, line.median, line.low, line.high)]
             if len(set(lengths)) > 1:
                 raise InputError(
-                    f"{panel.title}, {line.label}: x, mean, low and high must be of one length; got {lengths}"
+                    f"{panel.title}, {line.label}: x, median, low and high must be of one length; got {lengths}"
                 )
 
 
@@ -143,7 +143,7 @@ def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, 
     # Baselines first, so that the method lies on top where both meet.
     for line in sorted(panel.lines, key=lambda line: not line.baseline):
         _line(axes, line, scale, strokes[line.label])
-    if not any(np.isfinite(heights(line.mean, scale)).any() for line in panel.lines):
+    if not any(np.isfinite(heights(line.median, scale)).any() for line in panel.lines):
         axes.set_xticks([])
         axes.text(0.5, 0.5, "nothing measured", transform=axes.transAxes, ha="center", va="center")
 
@@ -153,7 +153,7 @@ def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke) -> None:
     low, high = heights(line.low, scale), heights(line.high, scale)
     opacity = 0.10 if stroke.baseline else 0.18
     axes.fill_between(x, low, high, color=stroke.colour, alpha=opacity, linewidth=0.0)
-    axes.plot(x, heights(line.mean, scale), **_look(stroke))
+    axes.plot(x, heights(line.median, scale), **_look(stroke))
 
 
 def _look(stroke: Stroke) -> dict[str, Any]:
