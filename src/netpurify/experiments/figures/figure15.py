@@ -82,7 +82,7 @@ def _really(rows: list[TableRow]) -> list[TableRow]:
 def _generic(rows: list[TableRow]) -> Line:
     """The odds of a generic design, over the shares that were really altered."""
     points: list[TableRow] = [{"share": share, "odds": _odds(rows, share)} for share in SHARES]
-    return line(points, "generic design", x="share", y="odds", baseline=True)
+    return line(points, "generic", x="share", y="odds", baseline=True)
 
 
 def _odds(rows: list[TableRow], altered: float, missing: float = 0.0) -> float:

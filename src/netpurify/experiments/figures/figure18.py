@@ -47,7 +47,7 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
     mixed = select(rows, kind="mixed")
     floor = [line(mixed, "l1, noise floor", x="eps", y="W_error", method="l1, noise floor")]
     alone = [line(mixed, "rounding alone", x="eps", y="dense", baseline=True, method="l1")]
-    error = PlotPanel(f"all in {ROUNDED} bits, and N(1, 1) on some", "share of large alterations", "error of W",
+    error = PlotPanel(f"{ROUNDED} bits and N(1, 1)", "share of large alterations", "error of W",
                       [*_lines(mixed, "eps"), *floor, *alone], log=True, floor=1e-5)  # fmt: skip
     found = [
         line(mixed, name, x="eps", y=y, method="l1, noise floor")
@@ -73,8 +73,7 @@ DENSE = Rule(
     "sqrt(rank / fan-in) = 0.5 of noise that has no preferred direction.",
 )
 NOTHING = Rule(
-    claim="Against noise of a hundredth of the weights' size, or 8 bits, returning the initial weights beats every fit "
-    "of W.",
+    claim="Against noise of a hundredth of the weights' size, or 8 bits, returning the initial weights beats L1 on W.",
     where="ours",
     measure="The initial weights' error of W is below that after L1 for normal noise of 0.001 or more, 8 bits or "
     "fewer, and mantissas of 4 bits or fewer: holds; at the largest size of each kind: holds with limits.",
