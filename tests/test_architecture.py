@@ -112,14 +112,14 @@ def test_public_names():
         "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy", "LayerProofCheck",
         "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Project", "Proof", "ProofCheck", "ProofFile",
         "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Seeded", "Skipped", "Span",
-        "SpanError", "Step", "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture", "check",
-        "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards", "pose", "prepare",
+        "SpanError", "Step", "Tolerance", "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture",
+        "check", "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards", "pose", "prepare",
         "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
-        "Certificate", "Claim", "Design", "Solution", "Statistics", "Status", "WorstCase",
-        "compilation", "largest_share", "recovery_probability", "solve", "stream", "to_numpy", "tolerance", "verify",
-        "worst_case",
+        "Certificate", "Claim", "Design", "OddsEstimate", "SimulatedOdds", "Solution", "Statistics", "Status",
+        "WorstCase", "compilation", "largest_share", "recovery_probability", "simulate", "solve", "stream", "to_numpy",
+        "tolerance", "verify", "worst_case",
     ]  # fmt: skip
     assert checkpoint.__all__ == [
         "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "open_regular", "raw_bytes",
@@ -130,8 +130,9 @@ def test_public_names():
         "compare", "gradients", "purify", "train", "train_output",
     ]  # fmt: skip
     assert findings.__all__ == [
-        "CLAIM_VERDICTS", "MODES", "Experiment", "Figure", "Finding", "Line", "Mode", "PlotPanel", "Scalar", "TableRow",
-        "TrialSummary", "Verdict", "group", "read_table", "select", "summarise", "write_table",
+        "CLAIM_VERDICTS", "MODES", "Evidence", "Experiment", "Figure", "Finding", "Line", "Mode", "PlotPanel", "Rule",
+        "Scalar", "SettingRow", "TableRow", "TrialSummary", "Verdict", "group", "read_table", "select", "summarise",
+        "write_table",
     ]  # fmt: skip
     for module in (netpurify, checkpoint, lad, contaminate, network, paper, theory):
         for name in module.__all__:

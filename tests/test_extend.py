@@ -157,7 +157,7 @@ def test_figure(example):
     ]
     assert len(rows) == 8
     (finding,) = made.FIGURE.findings(rows)
-    assert finding.verdict == findings.Verdict.HOLDS, finding.measured
+    assert finding.by_measure == findings.Verdict.HOLDS, finding.measured
     (panel,) = made.FIGURE.panels(rows)
     assert [list(line.x) for line in panel.lines] == [[20, 80], [20, 80]]
     assert "<svg" in report.draw([panel])

@@ -22,6 +22,7 @@ from netpurify.contaminate import (
     Quantise,
     Scale,
     SignFlip,
+    Truncate,
     Uniform,
     Zero,
 )
@@ -30,7 +31,7 @@ from tests.contaminate.generators import seeded
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 EXAMPLES = [
     Normal(0.1, 0.5), Uniform(-1.0, 2.0), Laplace(0.2, 0.7), Cauchy(0.0, 0.3), Constant(0.25), SignFlip(), Scale(-3.0),
-    Zero(), BitFlip(), BitFlip(9), Quantise(4), Erase(),
+    Zero(), BitFlip(), BitFlip(9), Quantise(4), Truncate(3), Erase(),
 ]  # fmt: skip
 NOISE = [
     (Normal(0.3, 2.0), stats.norm(0.3, 2.0)),
@@ -226,3 +227,25 @@ def test_every_public_name_says_what_it_is():
     assert len(set(contaminate.__all__)) == len(contaminate.__all__)
     for name in contaminate.__all__:
         assert getattr(contaminate, name).__doc__, f"{name} has no docstring"
+
+
+def test_truncate_keeps_the_first_bits_of_the_mantissa():
+    values = torch.tensor([1.0, 1.5, 1.75, -1.875, 3.0, 0.0, math.inf], dtype=torch.float64)
+    assert Truncate(1).alter(values, seeded()).tolist() == [1.0, 1.5, 1.5, -1.5, 3.0, 0.0, math.inf]
+    assert Truncate(0).alter(values, seeded()).tolist() == [1.0, 1.0, 1.0, -1.0, 2.0, 0.0, math.inf]
+    assert Truncate(7).alter(torch.tensor([math.nan]), seeded()).isnan().all()
+
+
+def test_truncate_to_seven_bits_is_bfloat16_without_rounding():
+    values = values_of(torch.float32)
+    kept = Truncate(7).alter(values, seeded())
+    assert torch.equal(kept, kept.bfloat16().float())
+    assert ((values - kept).abs() <= values.abs() / 128).all()
+    assert (kept.abs() <= values.abs()).all()
+    assert same_bits(Truncate(23).alter(values, seeded()), values)
+
+
+@pytest.mark.parametrize("bits", [-1, 53, 1.5])
+def test_truncate_refuses_bits_that_no_mantissa_has(bits):
+    with pytest.raises(InputError, match="from 0 to 52"):
+        Truncate(bits)

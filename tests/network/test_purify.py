@@ -164,7 +164,8 @@ def test_plan_says_what_can_be_repaired_and_why_not():
     assert (convolution.fan_in, convolution.rank, convolution.repairable) == (10, 10, False)
     assert "span all 10 directions" in convolution.reason
     assert (linear.fan_in, linear.rank, linear.repairable) == (145, 30, True)
-    assert 0.2 < linear.layer_tolerance < linear.unit_tolerance < 0.5
+    for found in linear.tolerances:
+        assert 0.1 < found.layer.value < found.unit.value < found.half.value < 0.5
     assert plan.repairable == ("3",)
     assert [skip.name for skip in plan.skipped] == ["1"]
     assert plan.seconds == convolution.seconds + linear.seconds

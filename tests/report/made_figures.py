@@ -1,6 +1,6 @@
 """Figures with made-up numbers, shaped like the real ones."""
 
-from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, Verdict
+from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, Rule, SettingRow, TableRow, Verdict
 from netpurify.report import FigureResult
 
 EPS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
@@ -8,10 +8,10 @@ WIDTHS = (64, 128, 256, 512, 1024, 2048)
 NAN = float("nan")
 LABELS = ("purified", "output layer only", "least squares", "contaminated", "initial weights")
 FINDINGS = [
-    Finding("wider is better", "thresholds .12 to .41", Verdict.HOLDS),
-    Finding("exact up to .3", "exact up to .25", Verdict.LIMITS, "the ratio fan-in/rank is 2.1"),
-    Finding("accuracy is back", ".31 at eps .35", Verdict.FAILS, "the fit follows the contamination"),
-    Finding("three layers too", "not run", Verdict.UNSEEN),
+    Finding(Rule("wider is better"), Verdict.HOLDS, None, "thresholds .12 to .41"),
+    Finding(Rule("exact up to .3"), Verdict.LIMITS, None, "exact up to .25", why="the ratio fan-in/rank is 2.1"),
+    Finding(Rule("accuracy is back"), Verdict.FAILS, None, ".31 at eps .35", why="the fit follows the contamination"),
+    Finding(Rule("three layers too"), Verdict.UNSEEN, None, "not run"),
 ]
 
 
@@ -60,5 +60,5 @@ def result(
     experiment = Experiment("made", "made", grid, lambda _settings, _seed: [], lambda _settings: 1.0, {"full": 5})
     drawn = [panel(width) for width in WIDTHS[:panels]]
     judged = FINDINGS if findings is None else findings
-    figure = Figure(number, title, "n = 5, m = 5", experiment, lambda _: drawn, lambda _: judged, remarks)
+    figure = Figure(number, title, [SettingRow("n", "5", "5")], experiment, lambda _: drawn, lambda _: judged, remarks)
     return FigureResult(figure, table() if rows is None else rows, "full")

@@ -6,7 +6,7 @@ import pytest
 
 from netpurify import report
 from netpurify.errors import InputError
-from netpurify.findings import CLAIM_VERDICTS, Finding, Verdict
+from netpurify.findings import CLAIM_VERDICTS, Finding, Rule, Verdict
 from tests.report.made_figures import FINDINGS, result, table
 from tests.report.page_reader import LOADING, Reader
 
@@ -96,7 +96,7 @@ def test_figure_without_a_successful_trial_says_so():
 
 @pytest.mark.slow
 def test_hostile_texts_stay_texts():
-    finding = Finding(HOSTILE, HOSTILE, Verdict.FAILS, HOSTILE)
+    finding = Finding(Rule(HOSTILE), Verdict.FAILS, None, HOSTILE, why=HOSTILE)
     rows = table(failed=1, reason=HOSTILE)
     text = report.reproduction_page(
         [result(1, HOSTILE, findings=[finding], rows=rows, remarks=(HOSTILE,))], about={HOSTILE: HOSTILE}
@@ -117,13 +117,13 @@ def test_figure_that_comes_twice_is_refused():
 
 
 def test_markdown_tables_keep_their_columns():
-    finding = Finding("a | b", "first\nsecond", Verdict.LIMITS, HOSTILE)
+    finding = Finding(Rule("a | b"), Verdict.LIMITS, None, "first\nsecond", why=HOSTILE)
     text = report.reproduction_markdown(
         [result(findings=[finding])], about=ABOUT, images=lambda number: f"plots/figure {number}.svg"
     )
     (row,) = [line for line in text.splitlines() if line.startswith(r"| a \| b")]
-    assert len(re.split(r"(?<!\\)\|", row)) == 4 + 2
-    assert "| first second | ◐ holds with limits |" in row
+    assert len(re.split(r"(?<!\\)\|", row)) == 5 + 2
+    assert "| first second | ◐ holds with limits | - |" in row
     assert r"&lt;script&gt;alert('1')&lt;/script&gt;" in row
     assert r"\| \`x\` \*y\* \$z\$ |" in row
     assert "](plots/figure%202.svg)" in text

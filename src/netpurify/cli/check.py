@@ -20,6 +20,9 @@ def check(
 ) -> int:
     """Say layer by layer what can be repaired, what share of altered weights it survives, and what it will cost.
 
+    The share is simulated on the layer's own clean inputs, for alterations of both signs and for such as lean to one
+    sign; a large layer gets fewer simulated columns, or a sample of its rows.
+
     Example, on the files of [bold]netpurify demo[/bold]:
 
     [bold]netpurify check netpurify-demo/contaminated.safetensors --factory netpurify.experiments.demo:network

@@ -2,6 +2,7 @@
 
 import ast
 import math
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,15 @@ def _registered(file: str, table: str) -> tuple[str, ...]:
 
 LAWS = _registered("contaminate/weights/laws.py", "LAWS")
 REGIMES = ("joint", "sequential", "sequential-fixed")
-FIGURES = tuple(range(2, 14))
+FIGURES = tuple(
+    sorted(
+        int(file.name[len("figure") : -len(".py")])
+        for file in resources.files("netpurify").joinpath("experiments/figures").iterdir()
+        if re.fullmatch(r"figure\d+\.py", file.name)
+    )
+)
+"""Numbers of all figures, read from the names of their files: importing them would load torch."""
+LAST_OF_THE_PAPER = 13
 STUDIES = ("defence", "recovery", "healthy", "transformers", "evidence", "limits")
 DATA_SETS = ("mnist", "cifar10")
 _MANY = 10**9
@@ -57,6 +66,7 @@ Batch = Annotated[int, typer.Option(min=1, max=_MANY, help="Inputs that go throu
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no tables; the verdict and the exit code only.")]
 Jobs = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Most fits at the same time on an engine.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]
+Ours = Annotated[bool, typer.Option("--ours", help="Only the figures that the paper does not have.")]
 JsonOut = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write a JSON record here; - prints it.")]
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import platform
+import shutil
+import subprocess
 import time
 from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,8 +40,10 @@ if TYPE_CHECKING:
 def reproduce(
     run: RunOptions,
     figures: Annotated[
-        list[int] | None, typer.Argument(help="Numbers of figures, 2 to 13; all if none is given.")
+        list[int] | None,
+        typer.Argument(help="Numbers of figures: 2 to 13 are the paper's, later ones ours; all if none is given."),
     ] = None,
+    ours: options.Ours = False,  # noqa: FBT002
     trials: Annotated[
         int | None, typer.Option(min=1, max=10**6, help="Trials of each cell, instead of the mode's number.")
     ] = None,
@@ -48,7 +55,7 @@ def reproduce(
     Example: [bold]netpurify reproduce 8 --quick --report figure8.html[/bold] (no download needed)
     """
     mode = run.mode
-    numbers = _numbers(figures)
+    numbers = _numbers(figures, ours=ours)
     run.check()
 
     from netpurify.experiments import figures as paper
@@ -74,13 +81,15 @@ def reproduce(
     ]
     _show_findings(results)
     _show_failures(results)
-    about = _about(mode, trials, time.monotonic() - start, results)
+    about = _about(run, trials, time.monotonic() - start, results)
+    digests = _digests(tables, results, mode)
     with all_or_none():
         if page:
-            netpurify.report.save(page, netpurify.report.reproduction_page(results, about=about))
+            text = netpurify.report.reproduction_page(results, about=about, digests=digests)
+            netpurify.report.save(page, text)
             show_line(f"page: {page}")
         if markdown:
-            _write_markdown(markdown, results, about)
+            _write_markdown(markdown, results, about, digests)
     raise typer.Exit(1 if any(result.failures for result in results) else 0)
 
 
@@ -91,11 +100,16 @@ def _table(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def _numbers(figures: list[int] | None) -> list[int]:
+def _numbers(figures: list[int] | None, *, ours: bool) -> list[int]:
+    own = [number for number in options.FIGURES if number > options.LAST_OF_THE_PAPER]
+    if ours and figures:
+        raise InputError("--ours and numbers of figures exclude each other; give one of them")
+    if ours and not own:
+        raise InputError("there is no figure that the paper does not have; leave --ours out")
     unknown = [number for number in figures or () if number not in options.FIGURES]
     if unknown:
         raise InputError(f"figures are numbered {options.FIGURES[0]} to {options.FIGURES[-1]}; got {unknown}")
-    return sorted(set(figures or options.FIGURES))
+    return sorted(set(figures or (own if ours else options.FIGURES)))
 
 
 def _data_sets(chosen: Iterable[Experiment], mode: Mode) -> set[str]:
@@ -104,30 +118,56 @@ def _data_sets(chosen: Iterable[Experiment], mode: Mode) -> set[str]:
     return {str(cell["data"]) for cell in cells if "data" in cell}
 
 
-def _about(mode: Mode, trials: int | None, seconds: float, results: list[report.FigureResult]) -> dict[str, str]:
+def _about(run: RunOptions, trials: int | None, seconds: float, results: list[report.FigureResult]) -> dict[str, str]:
     chosen = f" --trials {trials}" if trials else ""
-    flag = "" if mode == "default" else f" --{mode}"
+    flag = "" if run.mode == "default" else f" --{run.mode}"
     figures = "".join(f" {result.figure.number}" for result in results) if len(results) < len(options.FIGURES) else ""
-    tables = {result.figure.experiment.name: result for result in results}
-    spent = sum(
-        netpurify.experiments.core_seconds(result.figure.experiment, result.rows, mode=mode)
-        for result in tables.values()
-    )
+    libraries = [f"{name} {metadata.version(name)}" for name in ("torch", "numpy", "numba")]
     return {
         "Command": f"netpurify reproduce{figures}{flag}{chosen}",
-        "Version": netpurify.__version__,
-        "Machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-        "Time": f"{duration(spent)} of one core in all trials; this call took {duration(seconds)}",
+        "Versions": ", ".join(
+            [f"netpurify {netpurify.__version__}", f"Python {platform.python_version()}", *libraries]
+        ),
+        "Commit": f"{_commit()}, the code that made this page",
+        "Tables": "made or completed by this command" if run.tables is None else "finished before, read with --tables",
+        "Machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "This call": duration(seconds),
     }
 
 
-def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[str, str]) -> None:
+def _commit() -> str:
+    """The commit of the sources that made the page, if they are in a working copy of git."""
+    git = shutil.which("git")
+    if git is None:
+        return "unknown"
+    command = [git, "-C", str(Path(netpurify.__file__).parent), "rev-parse", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() if found.returncode == 0 else "unknown"
+
+
+def _digests(tables: Path, results: list[report.FigureResult], mode: Mode) -> dict[str, str]:
+    """SHA-256 of the tables that were read, uncompressed, and of the files of the data sets behind them."""
+    chosen = {result.figure.experiment.name: result.figure.experiment for result in results}
+    found = {f"{name}.csv": _digest(_table(tables, name)) for name in chosen}
+    for data in sorted(_data_sets(chosen.values(), mode)):
+        found |= {f"{data}: {file}": digest for file, digest in netpurify.data.digests(data).items()}
+    return found
+
+
+def _digest(table: Path) -> str:
+    content = table.read_bytes()
+    return hashlib.sha256(gzip.decompress(content) if table.suffix == ".gz" else content).hexdigest()
+
+
+def _write_markdown(
+    path: Path, results: list[report.FigureResult], about: dict[str, str], digests: dict[str, str]
+) -> None:
     pictures = {result.figure.number: netpurify.report.plot(result) for result in results}
     for number, picture in pictures.items():
         if picture is not None:
             netpurify.report.save(path.parent / "figures" / f"figure{number:02}.svg", picture)
     text = netpurify.report.reproduction_markdown(
-        results, about=about, images=lambda number: f"figures/figure{number:02}.svg"
+        results, about=about, digests=digests, images=lambda number: f"figures/figure{number:02}.svg"
     )
     netpurify.report.save(path, text)
     show_line(f"markdown: {path}")
@@ -135,11 +175,22 @@ def _write_markdown(path: Path, results: list[report.FigureResult], about: dict[
 
 def _show_findings(results: list[report.FigureResult]) -> None:
     rows = [
-        (str(result.figure.number), finding.claim, finding.measured, str(finding.verdict))
+        (str(result.figure.number), finding.claim, finding.measured, str(finding.by_measure),
+         str(finding.against_nothing or "-"))
         for result in results
-        for finding in result.findings
+        for finding in result.claims
+    ]  # fmt: skip
+    if rows:
+        columns = ("figure", "the paper's claim", "measured", "by the paper's measure", "against doing nothing")
+        show_table("", columns, rows)
+        show_line(netpurify.report.counted(results))
+    own = [
+        (str(result.figure.number), finding.claim, finding.measured, str(finding.by_measure))
+        for result in results
+        for finding in result.additions
     ]
-    show_table("", ("figure", "the paper's claim", "measured", "verdict"), rows)
+    if own:
+        show_table("what we add", ("figure", "our statement", "measured", "verdict"), own)
 
 
 def _show_failures(results: list[report.FigureResult]) -> None:

@@ -18,10 +18,20 @@ from netpurify.network import (
     Purification,
     Skipped,
 )
-from netpurify.report import count, duration, module_name, number, policy_name, share
+from netpurify.report import (
+    MEANING,
+    TOLERANCES,
+    count,
+    duration,
+    module_name,
+    number,
+    policy_name,
+    share,
+    tolerance_rows,
+)
 
 _PLAN = (
-    *("layer", "kind", "units", "fan-in", "live", "rank", "ratio", "unit tolerates", "layer tolerates", "repairable"),
+    *("layer", "kind", "units", "fan-in", "live", "rank", "ratio", "repairable"),
     "time",
 )
 _FITS = ("layer", "kind", "units", "fan-in", "rows", "forgotten", "weights changed by", "guarded", "values cut off")
@@ -31,9 +41,19 @@ _NONE = "-"
 
 def show_plan(plan: Plan) -> None:
     """One line for each layer, then what recovery depends on, and what is not examined and why."""
-    show_table("", _PLAN, [_planned(layer) for layer in plan.layers], numbers=(2, 3, 4, 5, 6, 7, 8, 10))
+    show_table("", _PLAN, [_planned(layer) for layer in plan.layers], numbers=(2, 3, 4, 5, 6, 8))
+    _show_tolerances(plan)
     _show_reasons(plan.layers, "on what it depends")
     _show_reasons(plan.skipped, "not examined")
+
+
+def _show_tolerances(plan: Plan) -> None:
+    """What each layer tolerates, under each law of alteration."""
+    rows = tolerance_rows(plan.layers)
+    if rows:
+        show_line("")
+        show_table("", TOLERANCES, rows, numbers=(2, 3, 4, 5, 6))
+        show_line(MEANING)
 
 
 def show_layers(result: Purification) -> None:
@@ -98,8 +118,6 @@ def _planned(layer: LayerPlan) -> tuple[str, ...]:
         layer.kind,
         *map(count, (layer.units, layer.fan_in, layer.live, layer.rank)),
         number(layer.ratio),
-        share(layer.unit_tolerance),
-        share(layer.layer_tolerance),
         "yes" if layer.repairable else "no",
         duration(layer.seconds),
     )

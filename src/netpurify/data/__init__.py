@@ -10,11 +10,11 @@
 Nothing in a file is ever run as code. If you have the files of a data set, ``fetch`` takes them from your folder.
 """
 
-from netpurify.data.datasets import Split, cache_folder, fetch, load, names
+from netpurify.data.datasets import Split, cache_folder, digests, fetch, load, names
 from netpurify.data.images import Images, balanced, classes, draw, grey, take, to_inputs
 from netpurify.data.inputs import load_inputs, normalise, read_npy
 
 __all__ = [
-    "Images", "Split", "balanced", "cache_folder", "classes", "draw", "fetch", "grey", "load", "load_inputs", "names",
-    "normalise", "read_npy", "take", "to_inputs",
+    "Images", "Split", "balanced", "cache_folder", "classes", "digests", "draw", "fetch", "grey", "load", "load_inputs",
+    "names", "normalise", "read_npy", "take", "to_inputs",
 ]  # fmt: skip

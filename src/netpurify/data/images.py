@@ -159,7 +159,8 @@ def to_inputs(
 
     Args:
         images: uint8 pixels are divided by 255; floats are taken as they are.
-        centre: ``(mean, scale)`` gives (x - mean) / scale; the paper's CIFAR-10 figures use (0.48, 0.25).
+        centre: ``(mean, scale)`` gives (x - mean) / scale; our figures on CIFAR-10 use (0.48, 0.25), about which
+            the paper says nothing.
         dtype: Of the answer.
 
     Raises:

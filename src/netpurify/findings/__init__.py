@@ -4,13 +4,14 @@
     findings.summarise(findings.select(rows, method="l1"), ["p", "eps"], "W_exact")
 
 An ``Experiment`` says what is measured, and a ``TableRow`` is one measurement. ``PlotPanel`` and ``Line`` describe a
-plot without drawing it, a ``Finding`` puts a claim beside a measurement with a ``Verdict``, and a ``Figure`` of
-the paper reads panels and findings from a table. Nothing here runs an experiment, draws a plot or knows a network.
+plot without drawing it. A ``Rule`` says how a claim is judged, a ``Finding`` puts it beside a measurement with its
+``Verdict``s and the ``Evidence`` for them, and a ``Figure`` reads panels and findings from a table and lists its
+settings, each a ``SettingRow``. Nothing here runs an experiment, draws a plot or knows a network.
 """
 
 from netpurify.findings.experiment import MODES, Experiment, Mode
-from netpurify.findings.figure import Figure
-from netpurify.findings.finding import CLAIM_VERDICTS, Finding, Verdict
+from netpurify.findings.figure import Figure, SettingRow
+from netpurify.findings.finding import CLAIM_VERDICTS, Evidence, Finding, Rule, Verdict
 from netpurify.findings.panel import Line, PlotPanel
 from netpurify.findings.table import (
     Scalar,
@@ -26,13 +27,16 @@ from netpurify.findings.table import (
 __all__ = [
     "CLAIM_VERDICTS",
     "MODES",
+    "Evidence",
     "Experiment",
     "Figure",
     "Finding",
     "Line",
     "Mode",
     "PlotPanel",
+    "Rule",
     "Scalar",
+    "SettingRow",
     "TableRow",
     "TrialSummary",
     "Verdict",

@@ -1,5 +1,6 @@
-"""A claim beside what was measured, and the verdict on it."""
+"""A claim beside what was measured, the rules by which it is judged, and the verdicts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,17 +25,62 @@ CLAIM_VERDICTS = (Verdict.HOLDS, Verdict.LIMITS, Verdict.FAILS, Verdict.UNSEEN)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A claim of the paper beside what was measured.
+class Rule:
+    """How one claim is judged, the same in every figure that makes it.
 
     Attributes:
         claim: The paper's words, or close to them.
-        measured: The measurement in words, with means, spread and number of trials.
-        verdict: Whether the measurement supports the claim; one of ``CLAIM_VERDICTS``.
-        why: The reason for the verdict, or the limits within which the claim holds.
+        where: Where the paper says it, such as "V-A; captions of Figures 2 and 3".
+        measure: The rule by the paper's own measure: when the claim holds, when it holds with limits, in numbers.
+        nothing: The rule against doing nothing; empty where there is none.
+        reason: Why these rules follow from the paper's words.
     """
 
     claim: str
+    where: str = ""
+    measure: str = ""
+    nothing: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A small table of numbers behind a verdict: short cells, one number each.
+
+    Attributes:
+        title: What the numbers are, with unit and yardstick.
+        columns: Names of the columns; the first is that of the rows' names.
+        rows: The cells, each row as long as ``columns``.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim beside what was measured, judged by two yardsticks.
+
+    Attributes:
+        rule: The claim, and how it is judged.
+        by_measure: Whether the claim holds by the paper's own measure; one of ``CLAIM_VERDICTS``.
+        against_nothing: Whether it holds against doing nothing; None where the rule has no such side.
+        measured: One short sentence with the decisive numbers.
+        evidence: The numbers behind the verdicts.
+        why: What a reader should understand, in one or two sentences.
+        ours: Whether the statement is ours and not the paper's; such findings are listed apart and never counted.
+    """
+
+    rule: Rule
+    by_measure: Verdict
+    against_nothing: Verdict | None
     measured: str
-    verdict: Verdict
+    evidence: Sequence[Evidence] = ()
     why: str = ""
+    ours: bool = False
+
+    @property
+    def claim(self) -> str:
+        """The claim in words."""
+        return self.rule.claim

@@ -6,23 +6,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a plot: the mean over trials, with the quartiles as its band.
+    """One line of a plot: the median over trials, with the quartiles as its band.
 
     Attributes:
-        label: Text in the legend; lines with the same label look the same in all panels.
+        label: Text in the legend; lines of a figure with the same label have one entry there.
         x: Positions.
-        mean: Means over trials.
+        median: Medians over trials.
         low: First quartiles.
         high: Third quartiles.
         baseline: Whether the line is a comparison (drawn thin and dashed) and not the method itself.
+        thing: What the line is about; it decides the line's colour, marker and dashes, which are the same in all
+            figures. The label if it is empty.
     """
 
     label: str
     x: Sequence[float]
-    mean: Sequence[float]
+    median: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
     baseline: bool = False
+    thing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class PlotPanel:
         log: Whether the vertical axis is logarithmic; values at or below ``floor`` are drawn at ``floor``.
         floor: Smallest value that a logarithmic axis shows.
         limits: Ends of the vertical axis, if they are fixed.
+        note: A short remark inside the axes, such as that lines coincide.
     """
 
     title: str
@@ -46,3 +50,4 @@ class PlotPanel:
     log: bool = False
     floor: float = 1e-16
     limits: tuple[float, float] | None = None
+    note: str = ""

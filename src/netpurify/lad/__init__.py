@@ -3,11 +3,12 @@
     solution = lad.solve(A, B)                       argmin |B - A U|_1, column by column
     certificate = lad.verify(A, B, solution.claim)   what A, B, U and the dual alone prove about it
 
-    lad.largest_share(392, 42, units=300)            how much may be altered, for a generic design of this size
+    lad.simulate(A, positive=0.84).recovery(0.3)     the odds for this design, if so many alterations are positive
+    lad.largest_share(392, 42, units=300)            how much may be altered, for a generic random design of this size
     lad.worst_case(A).alterations                    how many entries may always be altered, for this design
 
 ``Design.prepare(A)`` factors a design once for many calls; ``stream`` takes right-hand sides block by block.
-``recovery_probability`` and ``tolerance`` give the odds for a generic design.
+``recovery_probability`` and ``tolerance`` give the odds for a generic design, whose span is uniformly random.
 
 The rooms within: ``stages`` solve a panel of columns, ``verifier`` checks every answer, ``odds`` say how many
 alterations are tolerated, ``kernels`` are compiled loops, ``experimental`` is the torch backend. Other packages import
@@ -20,6 +21,8 @@ from netpurify.lad.design import Design
 from netpurify.lad.kernels.compiled import compilation
 from netpurify.lad.odds.adversarial import WorstCase, worst_case
 from netpurify.lad.odds.limits import largest_share, recovery_probability, tolerance
+from netpurify.lad.odds.simulated import OddsEstimate, SimulatedOdds
+from netpurify.lad.odds.simulation import simulate
 from netpurify.lad.solution import Solution, Statistics
 from netpurify.lad.solver import solve, stream
 from netpurify.lad.status import Status
@@ -29,6 +32,8 @@ __all__ = [
     "Certificate",
     "Claim",
     "Design",
+    "OddsEstimate",
+    "SimulatedOdds",
     "Solution",
     "Statistics",
     "Status",
@@ -36,6 +41,7 @@ __all__ = [
     "compilation",
     "largest_share",
     "recovery_probability",
+    "simulate",
     "solve",
     "stream",
     "to_numpy",

@@ -51,6 +51,7 @@ from netpurify.network.proof.verification import LayerProofCheck, ProofCheck, Re
 from netpurify.network.purification import Purification, purify_layers
 from netpurify.network.purifying import purify
 from netpurify.network.records import EDGES, Altered, Grade, LayerPlan, LayerRecord, Plan, Proof
+from netpurify.network.tolerance import Tolerance
 
 __all__ = [
     "DOUBT_SHARE",
@@ -88,6 +89,7 @@ __all__ = [
     "Span",
     "SpanError",
     "Step",
+    "Tolerance",
     "UnitFits",
     "Weights",
     "allowed_disagreement",

@@ -12,9 +12,14 @@ from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Mask, Weights
 from netpurify.network.fitting import UnitFits
 from netpurify.network.records import EDGES, Altered, Grade, LayerRecord, Proof
+from netpurify.network.tolerance import Tolerance, tolerance_of
 
 _LARGEST_FAN_IN = 2304
 """Energies of the inputs of larger layers are not computed for the record: they would take minutes."""
+_ENOUGH_SIGNS = 20
+"""Fewer alterations than this do not say how often one is positive; both signs are then taken as equal."""
+_SIMULATION = 0.2
+"""Seconds to simulate what a layer tolerates."""
 
 
 class Outcome:
@@ -121,7 +126,7 @@ class Outcome:
             suspicious=self._table(layer, self.suspicious),
             changed=int((self.matrix != self.weights.contaminated).sum()),
             rebuilt=int((self.replaced & self.weights.missing).sum()),
-            tolerance=0.5 if self.frozen else largest_share(live, rank, layer.units),
+            tolerance=None if self.frozen else self._tolerance(designs),
             histogram=self.histogram,
             zeros=self.zeros,
             energies=spans[0].energies() if spans and spans[0].fan_in <= _LARGEST_FAN_IN else np.zeros(0),
@@ -129,6 +134,13 @@ class Outcome:
             seconds=seconds,
             proofs=tuple(self.proofs),
         )
+
+    def _tolerance(self, designs: Sequence[lad.Design | None]) -> Tolerance:
+        """What the layer tolerates if as many alterations are positive as were found."""
+        found = self.replaced & np.isfinite(self.weights.contaminated) & (self.grade != Grade.PROJECTED).all()
+        up = self.weights.contaminated[found] > self.matrix[found]
+        positive = float(up.mean()) if up.size >= _ENOUGH_SIGNS else 0.5
+        return tolerance_of(designs, self.grade.size, positive=positive, seconds=_SIMULATION)
 
     def _table(self, layer: Layer, chosen: Mask) -> Altered:
         """Some of the layer's weights, with what they were and are."""
@@ -144,8 +156,3 @@ class Outcome:
             grade=self.grade[unit],
             names=layer.tensors,
         )
-
-
-def largest_share(live: int, rank: int, units: int) -> float:
-    """Share of altered weights that ``units`` units survive together with probability 0.95; 0 if all is spanned."""
-    return lad.largest_share(live, rank, units=units) if rank < live else 0.0

@@ -11,10 +11,11 @@ from netpurify.network.adapter.capture import BATCH, Data, Forward
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.reference import Initial, Skipped
 from netpurify.network.adapter.span import Span
-from netpurify.network.outcome import largest_share
+from netpurify.network.fitting import build_design
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.prepared import prepare
 from netpurify.network.records import LayerPlan, Plan
+from netpurify.network.tolerance import LAWS, Tolerance, fixed, tolerance_of
 
 _PER_FIT = 5e-8
 """Seconds to solve and verify a unit, per fan-in times rank; a unit with too many alterations takes ten times that."""
@@ -22,6 +23,8 @@ _COPIES = 40
 """Bytes for each weight of a layer: copies of the network, altered weights, fitted weights."""
 _PER_ROW = 1e-10
 """Seconds to gather the clean inputs of a layer, per row and square of the fan-in."""
+_SIMULATION = 15.0
+"""Seconds to simulate one law on all layers."""
 
 
 def check(
@@ -37,6 +40,11 @@ def check(
 
     It takes two passes over the data. For them, weights that are NaN, infinite or absurdly large are replaced by the
     initial ones in a copy, so that one flipped bit does not spoil the inputs of all later layers.
+
+    What a layer tolerates is simulated on its clean inputs with ``lad.simulate``: up to 200 columns for each of two
+    laws of alteration. That takes seconds for a network of any size: a large layer gets fewer columns, and then a
+    sample of its rows and inputs; ``Tolerance.columns`` and ``rows`` say so. The clean inputs of later layers are seen
+    through the contaminated ones.
 
     Args:
         model: The contaminated network.
@@ -63,10 +71,12 @@ def check(
     network.outputs()
     pass_seconds = time.perf_counter() - begun
     plans = []
+    seconds = float(np.clip(_SIMULATION / max(len(ordered), 1), 0.1, 2.5))
     for layer in ordered:
         captured = spans[layer.name]
         if isinstance(captured, list):
-            plans.append(_plan(layer, captured, pass_seconds, frozen=frozen[layer.name], known=known))
+            tolerances = (fixed(0.5),) if frozen[layer.name] else _tolerances(captured, layer.units, seconds)
+            plans.append(_plan(layer, captured, tolerances, pass_seconds, frozen=frozen[layer.name], known=known))
         else:
             network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
     return Plan(
@@ -77,7 +87,23 @@ def check(
     )
 
 
-def _plan(layer: Layer, spans: list[Span], pass_seconds: float, *, frozen: bool, known: bool) -> LayerPlan:
+def _tolerances(spans: list[Span], units: int, seconds: float) -> tuple[Tolerance, ...]:
+    """What the layer tolerates under each law."""
+    designs = [build_design(span) for span in spans]
+    if any(design is None for design in designs):
+        return (fixed(0.0),)
+    return tuple(tolerance_of(designs, units, positive=positive, seconds=seconds) for positive in LAWS)
+
+
+def _plan(
+    layer: Layer,
+    spans: list[Span],
+    tolerances: tuple[Tolerance, ...],
+    pass_seconds: float,
+    *,
+    frozen: bool,
+    known: bool,
+) -> LayerPlan:
     ranks, lives = [span.rank() for span in spans], [int(span.live().sum()) for span in spans]
     rank, live = max(ranks), min(lives)
     # If the rank is only a direction or two below the fan-in, no alteration can be told from training.
@@ -94,8 +120,7 @@ def _plan(layer: Layer, spans: list[Span], pass_seconds: float, *, frozen: bool,
         rank=rank,
         rows=spans[0].count,
         frozen=frozen,
-        unit_tolerance=0.5 if frozen else largest_share(live, rank, 1),
-        layer_tolerance=0.5 if frozen else largest_share(live, rank, layer.units),
+        tolerances=tolerances,
         repairable=repairable,
         reason=_reason(spans[0].fan_in, rank, live, frozen=frozen, known=known, below=below),
         seconds=0.0 if frozen else pass_seconds + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from netpurify import lad
 from netpurify.network.adapter.reference import Skipped
+from netpurify.network.tolerance import Tolerance
 
 EDGES = np.logspace(-20.0, 20.0, 161)
 """Edges of the bins of histograms of residual sizes."""
@@ -54,8 +55,8 @@ class LayerPlan:
         rank: How many directions the clean inputs span (the largest over groups).
         rows: How many rows of clean inputs the layer sees.
         frozen: Whether it was never trained: it differs from the initial weights in few places or none.
-        unit_tolerance: Share of altered weights up to which one unit is recovered with probability 0.95.
-        layer_tolerance: Share of altered weights up to which all units are recovered with probability 0.95.
+        tolerances: Shares of altered weights up to which one unit and all units are recovered with probability 0.95,
+            simulated on the clean inputs: for alterations of both signs equally often, and for N(1, 1).
         repairable: Whether exact recovery is possible.
         reason: Why not, or under which condition.
         seconds: Estimated time to recover it.
@@ -71,8 +72,7 @@ class LayerPlan:
     rank: int
     rows: int
     frozen: bool
-    unit_tolerance: float
-    layer_tolerance: float
+    tolerances: tuple[Tolerance, ...]
     repairable: bool
     reason: str
     seconds: float
@@ -195,7 +195,8 @@ class LayerRecord:
             have made them; ``now`` is the same as ``was``.
         changed: How many weights differ from the contaminated ones.
         rebuilt: How many of those were missing (NaN, infinite or absurd).
-        tolerance: Share of altered weights up to which all its units are recovered with probability 0.95.
+        tolerance: Shares of altered weights up to which one unit and all units are recovered with probability 0.95,
+            simulated on the clean inputs with as many positive alterations as were found; ``None`` if it is frozen.
         histogram: How many residuals have a size in each bin of ``EDGES``; empty if there are no residuals.
         zeros: How many residuals are zero or at most the noise floor.
         energies: Energy of the clean inputs in each of their principal directions, largest first.
@@ -224,7 +225,7 @@ class LayerRecord:
     suspicious: Altered
     changed: int
     rebuilt: int
-    tolerance: float
+    tolerance: Tolerance | None
     histogram: NDArray[np.int64]
     zeros: int
     energies: NDArray[np.float64]

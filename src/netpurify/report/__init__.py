@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from netpurify.report.kit.names import module_name, policy_name
     from netpurify.report.kit.numbers import clock, count, duration, number, plural, share, size
     from netpurify.report.kit.summary import Advice, Statement, Summary
+    from netpurify.report.purification.tolerances import MEANING, TOLERANCES, tolerance_rows
     from netpurify.report.records.contamination import contamination_record
     from netpurify.report.records.difference import describe_difference, difference_record
     from netpurify.report.records.examination import examination_record
     from netpurify.report.records.schemas import schema
     from netpurify.report.records.sweep import sweep_record
+    from netpurify.report.reproduction.belief import counted
     from netpurify.report.reproduction.markdown import plot, reproduction_markdown
     from netpurify.report.reproduction.page import reproduction_page
     from netpurify.report.reproduction.plots import draw
@@ -43,11 +45,13 @@ _MODULES = {
     "kit.names": ("module_name", "policy_name"),
     "kit.numbers": ("clock", "count", "duration", "number", "plural", "share", "size"),
     "kit.summary": ("Advice", "Statement", "Summary"),
+    "purification.tolerances": ("MEANING", "TOLERANCES", "tolerance_rows"),
     "records.contamination": ("contamination_record",),
     "records.difference": ("describe_difference", "difference_record"),
     "records.examination": ("examination_record",),
     "records.schemas": ("schema",),
     "records.sweep": ("sweep_record",),
+    "reproduction.belief": ("counted",),
     "reproduction.markdown": ("plot", "reproduction_markdown"),
     "reproduction.page": ("reproduction_page",),
     "reproduction.plots": ("draw",),
@@ -58,6 +62,8 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "FORMATS",
+    "MEANING",
+    "TOLERANCES",
     "Advice",
     "FigureResult",
     "Format",
@@ -66,6 +72,7 @@ __all__ = [
     "clock",
     "contamination_record",
     "count",
+    "counted",
     "describe_difference",
     "difference_record",
     "draw",
@@ -90,6 +97,7 @@ __all__ = [
     "size",
     "summarise",
     "sweep_record",
+    "tolerance_rows",
     "write",
 ]
 

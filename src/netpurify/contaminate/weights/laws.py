@@ -19,7 +19,7 @@ from netpurify.errors import InputError
 
 __all__ = [
     "LAWS", "BitFlip", "Cauchy", "Constant", "Erase", "Laplace", "Law", "Normal", "Quantise", "Scale", "SignFlip",
-    "Uniform", "Zero",
+    "Truncate", "Uniform", "Zero",
 ]  # fmt: skip
 
 
@@ -233,6 +233,31 @@ class Quantise:
         # Divided by the peak, not by the spacing, which is zero for a subnormal peak.
         rounded = (exact / peak * top).round() / top * peak
         return _cast(torch.where(finite, rounded, exact), values)
+
+
+@LAWS.register("truncate")
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Keeps the first ``bits`` of the mantissa and drops the others, as a shorter format without rounding does.
+
+    Seven bits of a float32 are a bfloat16. A weight moves towards zero. Entries that are not finite stay as they are,
+    and so does a weight whose mantissa is no longer than that.
+    """
+
+    bits: int
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.bits, Integral) and 0 <= self.bits <= 52):
+            raise InputError(f"Truncate: bits must be a whole number from 0 to 52; got {self.bits!r}")
+
+    def alter(self, values: Tensor, generator: torch.Generator) -> Tensor:
+        """Proposes the value with the last bits of its mantissa cleared."""
+        check_generator(generator)
+        check_float(values, "values")
+        mantissa = -round(math.log2(torch.finfo(values.dtype).eps))
+        dropped = max(mantissa - int(self.bits), 0)
+        shorter = from_bits(to_bits(values.detach()) >> dropped << dropped, values.dtype)
+        return torch.where(values.detach().isfinite(), shorter, values.detach())
 
 
 def _exact(values: Tensor) -> Tensor:

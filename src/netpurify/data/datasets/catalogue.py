@@ -121,6 +121,15 @@ def names() -> tuple[str, ...]:
     return (SAMPLE, *_DATASETS)
 
 
+def digests(name: str) -> dict[str, str]:
+    """The SHA-256 digest of every file of a data set, by the file's name; none for the bundled sample.
+
+    Raises:
+        InputError: There is no such data set.
+    """
+    return {} if name == SAMPLE else {file.name: file.sha256 for file in dataset_named(name).files}
+
+
 def dataset_named(name: str) -> Dataset:
     """The data set of that name.
 

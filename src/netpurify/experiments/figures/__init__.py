@@ -1,8 +1,6 @@
-"""All figures of the paper that show a measurement, by number; each file is read from top to bottom.
+"""All figures by number: 2 to 13 are the paper's that show a measurement, those from 14 on are ours.
 
-A file holds the claim, the grid, one trial, the plot and the findings of its figure. The modules beside the figures
-hold the parts that several figures share: trials (``altered_weights``, ``backdoors``, ``three_classes``), plots
-(``panels``) and rules (``trends``, ``verdicts``).
+A file holds the claim, the grid, one trial, the plot and the findings of its figure, and is read from top to bottom.
 """
 
 from netpurify.experiments.figures import (
@@ -18,12 +16,17 @@ from netpurify.experiments.figures import (
     figure11,
     figure12,
     figure13,
+    figure15,
+    figure16,
+    figure18,
+    figure19,
 )
 from netpurify.findings import Figure
 
 _MODULES = (
     figure02, figure03, figure04, figure05, figure06, figure07,
     figure08, figure09, figure10, figure11, figure12, figure13,
+    figure15, figure16, figure18, figure19,
 )  # fmt: skip
 FIGURES: dict[int, Figure] = {module.FIGURE.number: module.FIGURE for module in _MODULES}
 

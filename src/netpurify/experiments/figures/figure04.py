@@ -4,13 +4,20 @@ from typing import Any
 
 from netpurify import lad
 from netpurify.experiments.figures import altered_weights
-from netpurify.experiments.figures.panels import error_panel, line
-from netpurify.experiments.figures.trends import JUDGED, beta_recovered, limit_trend, of_regime, relative
+from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, generic_line, line
+from netpurify.experiments.figures.settings import settings_of, units_of
+from netpurify.experiments.figures.trends import of_regime, relative
 from netpurify.experiments.figures.verdicts import graded, level, show, values
+from netpurify.experiments.figures.weight_claims import by_size, patches_findings, plain_rule
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, select
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 N, K = 5, 200
+CONTROL = plain_rule(
+    "Where the patches span every direction, nothing can be told apart and no filter comes back.",
+    "At eps = 0.1 at most 1 % of the filters are exact at the m for which n m is at least k: holds.",
+    "A control: what cannot work must not seem to work.",
+)
 
 
 def grid(mode: Mode) -> list[TableRow]:
@@ -33,63 +40,60 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """W by error and by share of exact units, beta with both choices of features."""
-    joint: dict[str, Any] = {"regime": "joint", "method": "l1"}
+    """W by error and by share of exact filters, beta with both choices of features."""
     patches = values(rows, "m")
+    middle = patches[len(patches) // 2]
 
-    def lines(column: str, **fixed: Any) -> list[Line]:
-        return [line(rows, f"m = {m}", x="eps", y=column, m=m, **(joint | fixed)) for m in patches]
+    def lines(column: str, method: str = "l1") -> list[Line]:
+        fixed: dict[str, Any] = {"x": "eps", "y": column, "regime": "joint"}
+        return [line(rows, f"m = {m}", m=m, method=method, **fixed) for m in patches]
 
-    start = line(rows, "initial weights, m = 5", x="eps", y="W_error", baseline=True, m=patches[len(patches) // 2],
-                 regime="joint", method="initial weights")  # fmt: skip
+    def errors(title: str, layer: str, method: str = "l1") -> PlotPanel:
+        own = lines(f"{layer}_error", method)
+        fixed: dict[str, Any] = {"x": "eps", "y": f"{layer}_error", "regime": "joint", "m": middle}
+        others = baselines(rows, ("contaminated", "initial weights", "l2"), f"m = {middle}", **fixed)
+        return error_panel(title, f"error of {layer}", [*own, *others], note=coincidence(own, "all m"))
+
     shares = values(rows, "eps")
-    predicted = [[lad.recovery_probability(K, min(N * m, K), eps) for eps in shares] for m in patches]
     odds = [
-        Line(f"predicted, m = {m}", shares, chances, chances, chances, baseline=True)
-        for m, chances in zip(patches, predicted, strict=True)
-        if m in (2, 10)
-    ]
-    return [
-        error_panel("W", "error of W", [*lines("W_error"), Line(f"initial weights, m = {patches[len(patches) // 2]}",
-                    start.x, start.mean, start.low, start.high, baseline=True)]),
-        PlotPanel("W: units that come back exactly", "share of altered weights", "share of units",
-              [*lines("W_exact"), *odds], limits=(0.0, 1.02)),
-        error_panel("beta, features of purified W", "error of beta", lines("beta_error")),
-        error_panel("beta, features of initial W", "error of beta", lines("beta_error", method="l1, initial features")),
+        generic_line(shares, [lad.recovery_probability(K, N * m, eps) for eps in shares])
+        for m in patches
+        if N * m < K
     ]  # fmt: skip
+    exact = PlotPanel(
+        "W: filters that come back exactly", "share of altered weights", "share of filters",
+        [*lines("W_exact"), *odds], limits=(0.0, 1.02),
+    )  # fmt: skip
+    return [
+        errors("W", "W"),
+        exact,
+        errors("beta, features of purified W", "beta"),
+        errors("beta, features of initial W", "beta", "l1, initial features"),
+    ]
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:
     """The caption, for W and for beta; m falls from step to step, without the control, which would decide alone."""
     rows = relative(of_regime(rows, "joint"))
-    patches = values(rows, "m")
-    steps = [(f"m = {m}", select(rows, m=m)) for m in reversed(patches) if N * m < K]
-    found = limit_trend(steps, "W_exact", least=0.95, method="l1")
+    patches = [m for m in reversed(values(rows, "m")) if N * m < K]
+    return [*patches_findings(rows, patches), *_control(rows)]
+
+
+def _control(rows: list[TableRow]) -> list[Finding]:
+    at = select(rows, method="l1", eps=0.1)
+    impossible = [m for m in values(rows, "m") if N * m >= K]
+    exact = {m: {"W": level(at, "W_exact", m=m)} for m in impossible}
+    numbers = [number for row in exact.values() for number in row.values()]
     return [
         Finding(
-            "When m decreases, the limit of eps for successful recovery of W increases.",
-            f"largest eps up to which 95 % of the filters are exact: {found}",
-            graded(found.needed, holds=found.rises, limits=False, trials=2),
-            f"The rank is min({N} m, {K}).{_control(rows)}",
-        ),
-        beta_recovered(
-            "When m decreases, the limit of eps for successful recovery of beta increases.",
-            steps,
-            why="With features of the purified W it is the filters that are lost that decide. A_beta has rank n "
-            "whatever m is, so with features of the initial W m should not matter.",
-        ),
-    ]
-
-
-def _control(rows: list[TableRow]) -> str:
-    impossible = [m for m in values(rows, "m") if N * m >= K]
-    if not impossible:
-        return ""
-    exact = level(rows, "W_exact", method="l1", m=impossible[0], eps=0.1)
-    return (
-        f" At m = {impossible[0]} the patches span every direction and nothing can be told apart: {show(exact)} of the "
-        "filters are exact at eps = 0.1; it is drawn, and not judged."
-    )
+            CONTROL,
+            graded(numbers, holds=all(number.mean <= 0.01 for number in numbers), limits=False),
+            None,
+            f"At eps = 0.1 and m = {impossible[0]}, {show(numbers[0])} of the filters are exact.",
+            [by_size("Share of exact filters, eps = 0.1", "m", exact)],
+            ours=True,
+        )
+    ] * bool(impossible)
 
 
 EXPERIMENT = Experiment(
@@ -103,9 +107,9 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=4,
     title="Fewer patches recover more",
-    setting="n = 5, k = 200, p = 500 (quick: 100), noise N(1, 1), gamma = min(1, 5 / m^2), at most 1,000 steps.",
+    settings=settings_of(4, EXPERIMENT, shares=SHARES),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
-    remarks=(JUDGED,),
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from netpurify.experiments.figures import figure06
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.findings import Figure, Mode, TableRow
 
 
@@ -21,9 +22,9 @@ EXPERIMENT = replace(
 FIGURE = Figure(
     number=7,
     title="Few clean images are enough on CIFAR-10, in or outside the training set",
-    setting="99 training images of airplanes, automobiles and birds with y = class - 1, grey, (x - 0.48) / 0.25, "
-    "m = 2, k = 512, p = 300 (quick: 100), gamma 0.3, at most 3,000 steps.",
+    settings=settings_of(7, EXPERIMENT, shares=figure06.SHARES, counts=figure06.COUNTS),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=figure06.panels,
     findings=figure06.findings,
     remarks=figure06.FIGURE.remarks,

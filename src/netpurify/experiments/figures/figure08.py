@@ -2,36 +2,50 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import backdoors
-from netpurify.experiments.figures.altered_weights import ORIGINS
-from netpurify.experiments.figures.panels import CHANCE, chance, line, rate_panel
+from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors
+from netpurify.experiments.figures.backdoors import MAIN, ORIGINS
+from netpurify.experiments.figures.panels import (
+    ALIKE,
+    PLACES,
+    baselines,
+    chance,
+    coincidence,
+    line,
+    main_line,
+    rate_panel,
+)
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import cell, level, values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 21, 36, 69, 99)
-TRIGGERS = {"first five pixels": range(5), "middle": range(14 * 28 + 12, 14 * 28 + 17)}
-"""The paper's trigger, and one of the same size in row 14, columns 12 to 16, where clean digits ink the pixels too."""
-SQUARES = (9, 36)
-"""Numbers of clean images for which least squares is drawn too: the fewest, and one where the attack is gone."""
-NAMES = {"training": "training images", "other": "images outside the training set"}
+SQUARES = 36
+"""Number of clean images for which least squares is drawn too."""
 
 
 def grid(mode: Mode) -> list[TableRow]:
-    """Shares of poisoned images, for both triggers."""
-    ratios = (0.0, 0.1, 0.3) if mode == "quick" else (0.0, 0.1, 0.2, 0.3, 0.4)
-    width, steps = (100, 500) if mode == "quick" else (500, 1000)
-    return [
-        {"data": mnist(mode), "trigger": trigger, "training": 99, "poison": "all", "ratio": ratio, "m": 2, "k": 392,
-         "p": width, "layers": 1, "rate": 1.0, "steps": steps}
-        for trigger in TRIGGERS
-        for ratio in ratios
-    ]  # fmt: skip
+    """The paper's settings over shares of poisoned images, and at one share what each variant changes."""
+    quick = mode == "quick"
+    ratios = (0.0, 0.1, 0.3) if quick else (0.0, 0.1, 0.2, 0.3)
+    width, steps = (100, 500) if quick else (500, 1500)
+    main: TableRow = {
+        "data": mnist(mode), "variant": MAIN, "trigger": "first five pixels", "colour": "ink", "pixels": "raw",
+        "training": 99, "poison": "all", "ratio": 0.3, "m": 2, "k": 392, "p": width, "layers": 1, "gamma": 4.0,
+        "hidden": None, "steps": steps,
+    }  # fmt: skip
+    changed: list[TableRow] = [
+        {"variant": "one step size", "gamma": 1.0, "hidden": 1.0, "steps": min(steps, 1000)},
+        {"variant": "trigger in the middle", "trigger": "middle"},
+        {"variant": "trigger in the middle", "trigger": "middle", "ratio": 0.0},
+        {"variant": "black trigger", "colour": "black"},
+    ]
+    return [*(main | {"ratio": ratio} for ratio in ratios), *(main | change for change in ([] if quick else changed))]
 
 
 def trial(settings: TableRow, seed: int) -> list[TableRow]:
-    """All numbers of clean images, from both places."""
-    return backdoors.backdoor(settings, seed, counts=COUNTS, pixels=TRIGGERS[str(settings["trigger"])])
+    """All numbers of clean images, from all places."""
+    return backdoors.backdoor(settings, seed, counts=COUNTS)
 
 
 def cost(settings: TableRow) -> float:
@@ -40,134 +54,51 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """The paper's two panels, and the trigger in the middle."""
-    own = [row for row in rows if row["trigger"] == "first five pixels"]
-    middle = [row for row in rows if row["trigger"] == "middle"]
-    return [
-        *(attack_panel(own, origin, "asr_all") for origin in ORIGINS),
-        _against_l2(middle, 36),
-        *(attack_panel(own, origin, "accuracy") for origin in ORIGINS),
-        _against_l2(middle, 99),
-    ]
+    """Attack success above, accuracy below, by where the clean images come from."""
+    rows = main_line(rows)
+    return [attack_panel(rows, origin, y) for y in ("asr_all", "accuracy") for origin in ORIGINS]
 
 
 def attack_panel(rows: list[TableRow], origin: str, y: str) -> PlotPanel:
     """Accuracy or attack success over the share of poisoned images, before and after."""
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
-    lines: list[Line] = [line(rows, "before", method="before", **fixed)]
-    counts = values(rows, "clean")
-    lines += [line(rows, f"after, n = {n}", method="l1", clean=n, origin=origin, **fixed) for n in counts]
-    lines += [
-        line(rows, f"l2, n = {n}", baseline=True, method="l2", clean=n, origin=origin, **fixed)
-        for n in SQUARES
-        if n in counts
+    lines: list[Line] = [
+        line(rows, f"after, n = {n}", thing=f"n = {n}", method="l1", clean=n, origin=origin, **fixed)
+        for n in values(rows, "clean")
     ]
-    if y == "asr_all":
-        lines.append(chance(values(rows, "ratio")))
+    squares = baselines(rows, ("l2",), f"n = {SQUARES}", clean=SQUARES, origin=origin, **fixed)
+    same = [one for one in lines if one.thing == f"n = {SQUARES}"]
+    note = coincidence([*same, *squares], f"l1 and l2, n = {SQUARES},", floor=0.0, most=ALIKE)
+    lines += [*baselines(rows, ("before",), **fixed), *squares]
     if y == "accuracy":
-        return PlotPanel(f"accuracy: {NAMES[origin]}", "share of poisoned images", "accuracy", lines)
-    return rate_panel(f"attack success: {NAMES[origin]}", "attack success, all images", lines)
-
-
-def _against_l2(rows: list[TableRow], n: int) -> PlotPanel:
-    fixed: dict[str, Any] = {"x": "ratio", "y": "asr_all", "clean": n}
-    lines = [
-        line(rows, "before", method="before", x="ratio", y="asr_all"),
-        line(rows, f"after, n = {n}", method="l1", origin="training", **fixed),
-        line(rows, "after, outside training", method="l1", origin="other", **fixed),
-        line(rows, f"l2, n = {n}", baseline=True, method="l2", origin="training", **fixed),
-        chance(values(rows, "ratio")),
-    ]
-    return rate_panel(f"trigger in the middle, n = {n}", "attack success, all images", lines)
-
-
-def spoken(rows: list[TableRow], y: str, *, ratio: float = 0.3) -> str:
-    """A rate after purification, for every number and origin of clean images."""
-    texts = [
-        f"{NAMES[origin]}: "
-        + listed(
-            (f"n = {n}", show(level(rows, y, method="l1", clean=n, origin=origin, ratio=ratio)))
-            for n in values(rows, "clean")
-        )
-        for origin in ORIGINS
-    ]
-    return "; ".join(texts)
-
-
-def reached(rows: list[TableRow], claim: str, why: str) -> Finding:
-    """Whether the attack works as well as the paper says, before purification."""
-    start, other = (level(rows, y, method="before", ratio=0.3) for y in ("asr_all", "asr"))
-    base = level(rows, "asr_all", method="before", ratio=0.0)
-    verdict = graded([start], holds=start.mean >= 0.95, limits=start.mean >= 0.8)
-    measured = f"asr_all {show(start)}, asr {show(other)}; without poisoned images asr_all {show(base)}"
-    return Finding(claim, measured, verdict, why)
-
-
-def accuracy_kept(rows: list[TableRow], claim: str, drop: float) -> Finding:
-    """Accuracy with all training images, and with a tenth of them, where the paper allows ``drop``."""
-    before = level(rows, "accuracy", method="before", ratio=0.3)
-    everything, few = (
-        level(rows, "accuracy", method="l1", clean=n, origin="training", ratio=0.3) for n in (99, COUNTS[0])
-    )
-    kept = abs(before.mean - everything.mean) <= 0.02
-    verdict = graded(
-        [before, everything, few],
-        holds=kept and before.mean - few.mean <= drop + 0.01,
-        limits=before.mean - everything.mean <= 0.05,
-    )
-    return Finding(claim, f"before {show(before)}; after, {spoken(rows, 'accuracy')}", verdict)
+        return PlotPanel(f"accuracy: {PLACES[origin]}", "share of poisoned images", "accuracy", lines)
+    lines.append(chance(values(rows, "ratio")))
+    return rate_panel(f"attack success: {PLACES[origin]}", "attack success rate", lines, note=note)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:
-    """The paper's claims one by one, and where the trigger must be for them to hold."""
-    own = [row for row in rows if row["trigger"] == "first five pixels"]
-    middle = [row for row in rows if row["trigger"] == "middle"]
-    start, base = (level(own, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
-    few = [level(own, "asr_all", method="l1", clean=COUNTS[0], origin=origin, ratio=0.3) for origin in ORIGINS]
-    squares = [level(own, "asr_all", method="l2", clean=COUNTS[0], origin=origin, ratio=0.3) for origin in ORIGINS]
-    worst = max(found.mean for found in few)
-    moved, still = (level(middle, "asr_all", method="before", ratio=ratio) for ratio in (0.3, 0.0))
-    fits = {
-        (method, origin, n): level(middle, "asr_all", method=method, clean=n, origin=origin, ratio=0.3)
-        for method in ("l1", "l2")
-        for origin in ORIGINS
-        for n in (36, 99)
-    }
+    """The paper's claims one by one, and what we add: where the trigger must be, and which images are clean."""
+    own = main_line(rows)
+    squares = level(own, "asr_all", method="l2", clean=COUNTS[0], origin="training", ratio=0.3)
+    added = [
+        backdoor_settings.as_trained(rows, COUNTS[-1]),
+        backdoor_settings.other_settings(rows, {"clean": 36}),
+        backdoor_settings.least_squares(rows, "clean"),
+        backdoor_settings.middle(rows),
+        backdoor_settings.black(rows),
+    ]
     return [
-        reached(own, "The attack success rate reaches 100 % at 30 % poisoned images.", ""),
-        Finding(
-            "After purification it is at the level of random guessing, even with 9 clean images.",
-            f"asr_all after, {spoken(own, 'asr_all')}",
-            graded(
-                [start, base, *few],
-                holds=worst <= base.mean + 0.03,
-                limits=worst - base.mean < 0.5 * (start.mean - base.mean),
-            ),
-            f"The yardstick is the network without poisoned images, {show(base)}; guessing gives {CHANCE:.3f}. The "
-            "trigger's pixels are blank in every clean digit, so the fit sends their weights back to the initial ones. "
-            f"So does least squares: with n = {COUNTS[0]} it gives {' and '.join(show(found) for found in squares)} "
-            "(training images, others).",
-        ),
-        accuracy_kept(
+        backdoor_rules.without_poison(own),
+        backdoor_rules.attack_rises(own),
+        backdoor_rules.attack_gone(
             own,
-            "Accuracy stays stable with all 99 training images and drops by about 5 points with 10 % of them.",
-            0.05,
+            COUNTS[0],
+            "The trigger's pixels are blank in every clean digit, so that the fit returns their weights to the initial "
+            f"ones. So does least squares: with {COUNTS[0]} training images it leaves {cell(squares)}.",
         ),
-        Finding(
-            "(Ours) The same trigger in the middle of the image, where clean digits ink the pixels.",
-            f"asr_all before {show(moved)}, without poisoned images {show(still)}; after: "
-            + listed(
-                (f"{method}, {NAMES[origin]}, n = {n}", show(found)) for (method, origin, n), found in fits.items()
-            ),
-            graded(
-                [moved, still, *fits.values()],
-                holds=all(found.mean <= still.mean + 0.03 for (method, *_), found in fits.items() if method == "l1"),
-                limits=all(found.mean < moved.mean - 0.1 for (method, *_), found in fits.items() if method == "l1"),
-            ),
-            "Here clean images have a say about the trigger's pixels, and removal is not a matter of course: it is L1 "
-            "that tells the attack from what clean images need, and more images from outside the training set help "
-            "less.",
-        ),
+        backdoor_rules.accuracy_kept(own, COUNTS[0], COUNTS[-1], 5.0),
+        backdoor_rules.outside_similar(own, "clean"),
+        *(finding for finding in added if finding is not None),
     ]
 
 
@@ -182,10 +113,9 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=8,
     title="A few clean images take the backdoor out (MNIST)",
-    setting='Digits 0, 1, 2, softmax, raw pixels, trigger: first five pixels inked (the paper\'s "black" is the '
-    "background "
-    "of MNIST), target 0, m = 2, k = 392, p = 500 (quick: 100), one step size 1, 1,000 steps.",
+    settings=settings_of(8, EXPERIMENT, counts=COUNTS, pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
     remarks=(

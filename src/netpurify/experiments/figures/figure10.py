@@ -2,30 +2,38 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import backdoors
-from netpurify.experiments.figures.panels import chance, line, rate_panel
+from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors, depth_rules
+from netpurify.experiments.figures.backdoors import MAIN
+from netpurify.experiments.figures.panels import ALIKE, baselines, chance, coincidence, line, main_line, rate_panel
+from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
+from netpurify.experiments.figures.verdicts import values
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 CLEAN = 36
 
 
 def grid(mode: Mode) -> list[TableRow]:
-    """Two and three hidden layers, shares of poisoned images."""
-    ratios = (0.0, 0.3) if mode == "quick" else (0.0, 0.1, 0.2, 0.3, 0.4)
-    width, steps = (100, 500) if mode == "quick" else (300, 1000)
+    """One to three hidden layers and shares of poisoned images; at one share also one step size for all layers."""
+    quick = mode == "quick"
+    ratios = (0.0, 0.3) if quick else (0.0, 0.1, 0.2, 0.3)
+    width, steps = (100, 500) if quick else (300, 1500)
+    main: TableRow = {
+        "data": mnist(mode), "variant": MAIN, "trigger": "first five pixels", "colour": "ink", "pixels": "raw",
+        "training": 99, "poison": "all", "ratio": 0.3, "m": 2, "k": 392, "p": width, "layers": 1, "gamma": 4.0,
+        "hidden": None, "steps": steps,
+    }  # fmt: skip
+    changed: TableRow = {"variant": "one step size", "gamma": 0.5, "hidden": 0.5, "steps": 1000}
+    depths: list[TableRow] = [{"layers": layers} for layers in (1, 2, 3)]
     return [
-        {"data": mnist(mode), "training": 99, "poison": "all", "ratio": ratio, "m": 2, "k": 392, "p": width,
-         "layers": layers, "rate": 0.5, "steps": steps}
-        for layers in (1, 2, 3)
-        for ratio in ratios
-    ]  # fmt: skip
+        *(main | depth | {"ratio": ratio} for depth in depths for ratio in ratios),
+        *(main | depth | changed for depth in ([] if quick else depths)),
+    ]
 
 
 def trial(settings: TableRow, seed: int) -> list[TableRow]:
-    """Clean images from both places."""
-    return backdoors.backdoor(settings, seed, counts=(CLEAN,), pixels=range(5))
+    """Clean images from all places."""
+    return backdoors.backdoor(settings, seed, counts=(CLEAN,))
 
 
 def cost(settings: TableRow) -> float:
@@ -34,60 +42,39 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow], origin: str = "training") -> list[PlotPanel]:
-    """Accuracy and attack success, by number of layers."""
-    return [_panel(rows, origin, y) for y in ("asr_all", "accuracy")]
+    """Attack success above, accuracy below; one column per number of hidden layers."""
+    rows = main_line(rows)
+    return [_panel(rows, origin, y, depth) for y in ("asr_all", "accuracy") for depth in values(rows, "layers")]
 
 
-def _panel(rows: list[TableRow], origin: str, y: str) -> PlotPanel:
-    lines: list[Line] = []
-    fixed: dict[str, Any] = {"x": "ratio", "y": y}
-    for depth in values(rows, "layers"):
-        lines.append(line(rows, f"l = {depth}, before", baseline=True, method="before", layers=depth, **fixed))
-        after: dict[str, Any] = {"method": "l1", "layers": depth, "origin": origin}
-        lines.append(line(rows, f"l = {depth}, after", **after, **fixed))
-    if y == "asr_all":
-        lines.append(chance(values(rows, "ratio")))
+def _panel(rows: list[TableRow], origin: str, y: str, depth: int) -> PlotPanel:
+    fixed: dict[str, Any] = {"x": "ratio", "y": y, "layers": depth}
+    after = line(rows, f"after, l = {depth}", thing=f"l = {depth}", method="l1", origin=origin, **fixed)
+    squares = baselines(rows, ("l2",), origin=origin, **fixed)
+    lines: list[Line] = [after, *baselines(rows, ("before",), **fixed), *squares]
     if y == "accuracy":
-        return PlotPanel("accuracy", "share of poisoned images", "accuracy", lines)
-    return rate_panel("attack success", "attack success, all images", lines)
+        return PlotPanel(f"accuracy, l = {depth}", "share of poisoned images", "accuracy", lines)
+    lines.append(chance(values(rows, "ratio")))
+    note = coincidence([after, *squares], "l1 and l2", floor=0.0, most=ALIKE)
+    return rate_panel(f"attack success, l = {depth}", "attack success rate", lines, note=note)
 
 
-def findings(rows: list[TableRow], origin: str = "training", goal: float = 0.05) -> list[Finding]:
-    """Before and after at three poisoned images in ten, by number of layers."""
-    depths = values(rows, "layers")
-    at: dict[str, Any] = {"ratio": 0.3}
-    before = {(d, y): level(rows, y, method="before", layers=d, **at) for d in depths for y in ("asr_all", "accuracy")}
-    after = {
-        (d, y): level(rows, y, method="l1", layers=d, origin=origin, **at)
-        for d in depths
-        for y in ("asr_all", "accuracy")
-    }
-    base = {d: level(rows, "asr_all", method="before", layers=d, ratio=0.0) for d in depths}
-    drops = {d: before[d, "asr_all"].mean - after[d, "asr_all"].mean for d in depths}
-    lost = {d: before[d, "accuracy"].mean - after[d, "accuracy"].mean for d in depths}
-    needed = [*before.values(), *after.values(), *base.values()]
-    attacked = all(before[d, "asr_all"].mean >= base[d].mean + 0.3 for d in depths)
-    return [
-        Finding(
-            "A notable reduction of the attack success rate with several hidden layers, for poisoned ratios up to 30 "
-            "%.",
-            "asr_all before and after: "
-            + listed((f"l = {d}", f"{show(before[d, 'asr_all'])} -> {show(after[d, 'asr_all'])}") for d in depths),
-            graded(
-                needed,
-                holds=attacked and all(after[d, "asr_all"].mean <= base[d].mean + goal for d in depths),
-                limits=attacked and all(drop > 0.05 for drop in drops.values()),
-            ),
-            f"Points taken off: {listed((f'l = {d}', f'{100 * drops[d]:.0f}') for d in depths)}; without poisoned "
-            f"images: " + listed((f"l = {d}", show(base[d])) for d in depths),
-        ),
-        Finding(
-            "The decline in accuracy is relatively minor.",
-            "accuracy before and after: "
-            + listed((f"l = {d}", f"{show(before[d, 'accuracy'])} -> {show(after[d, 'accuracy'])}") for d in depths),
-            graded(needed, holds=max(lost.values()) < 0.03, limits=max(lost.values()) < 0.06),
-        ),
+def findings(rows: list[TableRow], origin: str = "training", clean: int = CLEAN) -> list[Finding]:
+    """The paper's claims about depth, and what we add; the figure with images from outside also compares the places."""
+    own = main_line(rows)
+    claims = [
+        depth_rules.deep_attack(own, origin),
+        depth_rules.deep_accuracy(own, origin),
+        depth_rules.depth_trend(own, origin),
     ]
+    if origin == "other":
+        return [*claims, backdoor_rules.outside_similar(own, "layers")]
+    added = [
+        backdoor_settings.as_trained(rows, clean, ("layers",)),
+        backdoor_settings.other_settings(rows, {"layers": values(own, "layers")[-1]}),
+        backdoor_settings.least_squares(rows, "layers"),
+    ]
+    return [*claims, *(finding for finding in added if finding is not None)]
 
 
 EXPERIMENT = Experiment(
@@ -101,10 +88,9 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=10,
     title="Several hidden layers on MNIST, purified with training images",
-    setting="As Figure 8 with 36 clean images, p = 300 (quick: 100), step size 0.5, 1,000 steps; further hidden "
-    "layers are 1x1 "
-    "convolutions at every patch.",
+    settings=settings_of(10, EXPERIMENT, counts=(CLEAN,), pixels=range(5)),
     experiment=EXPERIMENT,
+    units=units_of,
     panels=panels,
     findings=findings,
 )

@@ -1,23 +1,29 @@
 """Figure 12: one to three hidden layers on CIFAR-10, purified with training images."""
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from netpurify.experiments.figures import backdoors, figure10
+from netpurify.experiments.figures.backdoors import MAIN
+from netpurify.experiments.figures.settings import settings_of
 from netpurify.findings import Mode, TableRow
 
 CLEAN = 69
 
 
 def grid(mode: Mode) -> list[TableRow]:
-    """One to three hidden layers, shares of poisoned images."""
-    other: dict[str, Any] = {"data": "cifar10", "poison": "other", "k": 512, "rate": 0.05}
-    return [cell | other for cell in figure10.grid(mode)]
+    """As Figure 10; the variant is one step size with other classes poisoned."""
+    other: TableRow = {"data": "cifar10", "colour": "black", "pixels": "centred", "k": 512}
+    main: TableRow = {"gamma": 3.0}
+    changed: TableRow = {
+        "variant": "one step size, other classes poisoned", "gamma": 0.05, "hidden": 0.05, "poison": "other"
+    }  # fmt: skip
+    return [cell | other | (main if cell["variant"] == MAIN else changed) for cell in figure10.grid(mode)]
 
 
 def trial(settings: TableRow, seed: int) -> list[TableRow]:
-    """Clean images from both places."""
-    return backdoors.backdoor(settings, seed, counts=(CLEAN,), pixels=range(5))
+    """Clean images from all places."""
+    return backdoors.backdoor(settings, seed, counts=(CLEAN,))
 
 
 EXPERIMENT = replace(
@@ -31,8 +37,7 @@ FIGURE = replace(
     figure10.FIGURE,
     number=12,
     title="One to three hidden layers on CIFAR-10, purified with training images",
-    setting="As Figure 9 with 69 clean images, p = 300 (quick: 100), step size 0.05, 1,000 steps; further hidden "
-    "layers are "
-    "1x1 convolutions at every patch.",
+    settings=settings_of(12, EXPERIMENT, counts=(CLEAN,), pixels=range(5)),
     experiment=EXPERIMENT,
+    findings=partial(figure10.findings, clean=CLEAN),
 )

@@ -6,30 +6,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from netpurify.experiments.figures.verdicts import graded, level, listed, show
-from netpurify.findings import Finding, Scalar, TableRow, TrialSummary, group, select, summarise
+from netpurify.experiments.figures.rules import STEP
+from netpurify.experiments.figures.verdicts import level, listed, show
+from netpurify.findings import Scalar, TableRow, TrialSummary, group, select, summarise
 
-RECOVERED = 0.5
-"""A layer counts as recovered if its error is at most this share of the error of the initial weights in the same trial.
-
-A fixed error would not do: lazy training leaves the initial weights close to the true ones, closer for larger p.
-"""
 FEATURES = {"l1": "features of the purified W", "l1, initial features": "features of the initial W"}
 """The features on which beta is fitted, by method. The paper leaves them open, so a claim should hold with both."""
 LAYERS = ("W", "beta")
-SHIFT = (
-    "With features of the initial W the limit nears 0.6 as p grows, however small the rank: features are never "
-    "negative and N(1, 1) is positive in 84 % of its draws, so once 0.84 eps is above one half, a shift of all "
-    "entries explains more of beta than the truth does."
-)
-"""Why beta has the limit that it has; with noise of both signs, N(0, 1), the limit is far higher."""
-STEP = 0.05
-"""Finest step of eps in the grids; two limits that differ by less count as equal."""
-JUDGED = (
-    "Comparisons are made within trials, which have the same seeds in every cell. A difference counts if its mean over "
-    "trials exceeds twice its standard error, which takes at least two trials; a difference between limits must also "
-    f"be at least {STEP:g}, the finest step of eps."
-)
 _RESULTS = {"method", "certified", "W_error", "W_exact", "beta_error", "beta_exact"}
 """Columns in which the rows of one purified network differ."""
 
@@ -77,13 +60,19 @@ class Trend:
 
 
 def relative(rows: Iterable[TableRow]) -> list[TableRow]:
-    """The rows with ``W_ratio`` and ``beta_ratio``: errors over those of the initial weights in the same trial."""
+    """The rows with errors as shares of others in the same trial.
+
+    ``W_ratio`` and ``beta_ratio`` are shares of the errors of the initial weights, ``W_left`` and ``beta_left`` of
+    those of the contaminated weights.
+    """
     rows = list(rows)
-    starts = {_network(row): row for row in rows if row.get("method") == "initial weights"}
-    return [
-        row | {f"{layer}_ratio": _ratio(row, starts.get(_network(row), {}), f"{layer}_error") for layer in LAYERS}
-        for row in rows
-    ]
+    found = rows
+    for method, suffix in (("initial weights", "ratio"), ("contaminated", "left")):
+        others = {_network(row): row for row in rows if row.get("method") == method}
+        found = [
+            row | _shares(own, others.get(_network(own), {}), suffix) for row, own in zip(found, rows, strict=True)
+        ]
+    return found
 
 
 def of_regime(rows: Iterable[TableRow], regime: str) -> list[TableRow]:
@@ -144,45 +133,6 @@ def below(summary: TrialSummary, value: float = 0.0) -> bool:
     return summary.count > 1 and value - summary.mean > 2.0 * summary.deviation / math.sqrt(summary.count)
 
 
-def beta_recovered(
-    claim: str, steps: Iterable[tuple[str, Sequence[TableRow]]], *, each: Sequence[str] = (), why: str, note: str = ""
-) -> Finding:
-    """How far beta is recovered from step to step, a step being a label and its rows with ``beta_ratio``.
-
-    The claim holds if the limit clearly rises with both choices of features, and with limits if it does with one.
-    """
-    steps = list(steps)
-    trends = {method: limit_trend(steps, "beta_ratio", most=RECOVERED, each=each, method=method) for method in FEATURES}
-    rising = [trend.rises for trend in trends.values()]
-    pooled = f", mean over {' and '.join(each)}" if each else ""
-    return Finding(
-        claim,
-        f"largest eps up to which beta is recovered (its error is at most half that of the initial weights in the same "
-        f"trial){pooled}: " + "; ".join(f"with {name}: {trends[method]}" for method, name in FEATURES.items()) + note,
-        graded(
-            [number for trend in trends.values() for number in trend.needed],
-            holds=all(rising),
-            limits=any(rising),
-            trials=2,
-        ),
-        why,
-    )
-
-
-def trained(rows: Iterable[TableRow]) -> str:
-    """How many of the trained networks reached the goal of training before the last step, in words."""
-    networks = {
-        (row.get("trial"), *(row.get(name) for name in ("training", "m", "p"))): row["converged"]
-        for row in rows
-        if row.get("converged") is not None
-    }
-    if not networks:
-        return "whether training converged was not recorded"
-    reached, total = sum(bool(value) for value in networks.values()), len(networks)
-    share = f"{100 * reached / total:.0f} %"
-    return f"networks whose training converged: {reached} of {total} ({share}); the others stopped at the last step"
-
-
 def _by_trial(rows: Iterable[TableRow], column: str) -> dict[Scalar, float]:
     summaries = summarise(rows, ["trial"], column)
     return {trial: summary.mean for (trial,), summary in summaries.items() if summary.count}
@@ -200,6 +150,10 @@ def _reach(rows: Iterable[TableRow], column: str, kept: Callable[[float], bool])
 
 def _network(row: TableRow) -> frozenset[tuple[str, Scalar]]:
     return frozenset((name, value) for name, value in row.items() if name not in _RESULTS)
+
+
+def _shares(row: TableRow, other: TableRow, suffix: str) -> TableRow:
+    return {f"{layer}_{suffix}": _ratio(row, other, f"{layer}_error") for layer in LAYERS}
 
 
 def _ratio(row: TableRow, start: TableRow, column: str) -> float | None:

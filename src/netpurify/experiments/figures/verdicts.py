@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from netpurify.findings import TableRow, TrialSummary, Verdict, select, summarise
+from netpurify.findings import Finding, Rule, TableRow, TrialSummary, Verdict, select, summarise
 
 
 def level(rows: Iterable[TableRow], y: str, **wanted: Any) -> TrialSummary:
@@ -25,6 +25,11 @@ def graded(needed: Iterable[TrialSummary], *, holds: bool, limits: bool, trials:
     return Verdict.HOLDS if holds else Verdict.LIMITS if limits else Verdict.FAILS
 
 
+def simple(claim: str, measured: str, verdict: Verdict, why: str = "", *, ours: bool = False) -> Finding:
+    """A finding with one verdict, by the paper's measure, whose rule is not written down apart."""
+    return Finding(Rule(claim), verdict, None, measured, why=why, ours=ours)
+
+
 def values(rows: Iterable[TableRow], column: str) -> list[Any]:
     """The different values of a column, in order."""
     return sorted({row[column] for row in rows if row.get(column) is not None})
@@ -34,14 +39,30 @@ def show(summary: TrialSummary, digits: int = 3) -> str:
     """A mean with its spread, such as ``0.945 ± 0.012 (10)``, with the number of trials in brackets."""
     if not summary.count:
         return "-"
-    spread = f" ± {_short(summary.deviation, digits)}" if summary.count > 1 else ""
-    return f"{_short(summary.mean, digits)}{spread} ({summary.count})"
+    spread = f" ± {short(summary.deviation, digits)}" if summary.count > 1 else ""
+    return f"{short(summary.mean, digits)}{spread} ({summary.count})"
+
+
+def cell(summary: TrialSummary, digits: int = 3) -> str:
+    """A mean with its spread for a cell of a table, such as ``0.945 ± 0.012``; the title says how many trials."""
+    return show(summary, digits).rsplit(" (", 1)[0]
+
+
+def trials_of(numbers: Iterable[TrialSummary]) -> str:
+    """From how many trials numbers are, in words for the title of a table."""
+    counts = {number.count for number in numbers}
+    if not any(counts):
+        return "no trial"
+    fewest, most = min(counts), max(counts)
+    many = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return f"mean ± standard deviation over {many} trials" if most > 1 else "one trial"
+
+
+def short(value: float, digits: int = 3) -> str:
+    """A number with so many digits after the point, or with an exponent where those would show nothing."""
+    return f"{value:.{digits}f}" if 0.5 * 10**-digits <= abs(value) < 100.0 or not value else f"{value:.1e}"
 
 
 def listed(pairs: Iterable[tuple[Any, str]]) -> str:
     """Labels and texts as ``a: x, b: y``."""
     return ", ".join(f"{label}: {text}" for label, text in pairs)
-
-
-def _short(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if 0.5 * 10**-digits <= abs(value) < 100.0 or not value else f"{value:.1e}"

@@ -15,7 +15,7 @@ from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.comparisons import at_most, small
 from netpurify.paper.theory.constants import Interval
 from netpurify.paper.theory.lemmas import fit_output, kernel_lemma_rows, output_rows, recovery_ratio, simple_ratio_row
-from netpurify.paper.theory.limits import designs_of, limits_of
+from netpurify.paper.theory.limits import designs_of, limits_of, positive_share
 from netpurify.paper.theory.motion import kernel_rows, motion_rows
 from netpurify.paper.theory.row import Row
 from netpurify.paper.theory.watch import Watch
@@ -98,7 +98,7 @@ def examine(
         output = [matrix(network.output)[:, 0] for network in (training.trained, contaminated, training.initial)]
         fit = fit_output(setting, watch, output[0] - output[2], output[1] - output[2])
         rows += output_rows(setting, fit, generator)
-    rows += [simple_ratio_row(setting), *_designs(setting, regime, training, purified, inputs, generator, say)]
+    rows += [simple_ratio_row(setting), *_designs(setting, system, training, purified, inputs, generator, say)]
     return Examination(setting, regime, (*assumed, *without_promise(rows, assumed)), inputs, training, purified)
 
 
@@ -127,7 +127,7 @@ def _recovery(setting: Setting, regime: Regime, training: Training, purified: Pu
 
 def _designs(
     setting: Setting,
-    regime: Regime,
+    system: ExaminedSystem,
     training: Training,
     purified: Purified,
     inputs: Tensor,
@@ -138,12 +138,14 @@ def _designs(
     rows = []
     errors = compare(purified.model, training.trained)
     designs = designs_of(purified, inputs)
-    for name, fit, design in zip(("A_W", "A_beta"), purified.layers, designs, strict=True):
+    weights = [matrix(layer) for layer in training.trained.layers]
+    for name, fit, design, layer in zip(("A_W", "A_beta"), purified.layers, designs, weights, strict=True):
         say(f"constants of {name}")
-        found = limits_of(name, fit, design, errors[fit.name].exact, setting, generator)
+        positive = positive_share(system.law or Normal(1.0, 1.0), layer)
+        found = limits_of(name, fit, design, errors[fit.name].exact, setting, generator, positive)
         rows.append(_ratio(name, found, design.matrix.shape, setting.share))
         # In the joint regime the features do not span what training changed in beta: there is nothing to predict.
-        rows += found if name == "A_W" or regime != "joint" else found[:-2]
+        rows += found if name == "A_W" or system.regime != "joint" else found[:-2]
     return rows
 
 

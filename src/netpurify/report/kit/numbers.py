@@ -36,6 +36,13 @@ def share(value: float) -> str:
     return f"{100.0 * value:.2f} %" if value < 0.1 else f"{100.0 * value:.1f} %"
 
 
+def ranged(value: float, low: float, high: float) -> str:
+    """A share in percent with its interval: "30.1 % (28.9 to 31.0)"; without it where nothing is open."""
+    if low == high:
+        return share(value)
+    return f"{share(value)} ({100.0 * low:.1f} to {100.0 * high:.1f})"
+
+
 def duration(seconds: float) -> str:
     """A duration in the unit that suits it: milliseconds, seconds, minutes or hours."""
     if seconds < 0.1:

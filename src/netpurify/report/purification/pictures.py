@@ -11,6 +11,7 @@ from netpurify.network import EDGES, Grade, LayerRecord
 from netpurify.report.kit.canvas import COLOURS, INK, Picture, picture
 from netpurify.report.kit.numbers import count, number, plural, share
 from netpurify.report.purification.mosaic import COLOUR, LEFT, PLAIN, mosaic
+from netpurify.report.purification.tolerances import tolerated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,14 +125,19 @@ def _energies(layer: LayerRecord) -> Picture:
 
 def _shares(layer: LayerRecord) -> Picture:
     shares = _per_unit(layer)
-    limit = None if layer.frozen else layer.tolerance
+    tolerance = layer.tolerance
+    limit = None if tolerance is None else tolerance.layer.value
     caption = "Share of each unit's weights that were replaced. "
-    if limit is None:
+    if tolerance is None:
         caption += "The layer was never trained, so no fit limits it."
     elif not limit:
         caption += "The clean inputs span everything, so that no share is tolerated: nothing can be proven."
     else:
-        caption += f"All units survive {share(limit)}, at random places, with probability 0.95."
+        caption += (
+            f"All units survive {tolerated(tolerance.layer)}, at random places and with as many positive alterations "
+            f"as were found ({share(tolerance.positive)}), with probability 0.95: simulated on this layer's clean "
+            f"inputs with {plural(tolerance.columns, 'column')}."
+        )
     top = max(float(shares.max()), limit or 0.0) * 1.08
     edges = np.linspace(0.0, top, 31)
     parts = [(grade, colour) for grade, colour in COLOUR.items() if layer.count(grade)]

@@ -73,7 +73,7 @@ def _layer(layer: LayerRecord) -> dict[str, Any]:
         "ratio": number(layer.live / layer.rank) if layer.rank else None,
         "frozen": layer.frozen,
         "decay": number(layer.decay),
-        "tolerance": None if layer.frozen else number(layer.tolerance),
+        "tolerance": to_json(layer.tolerance),
         "altered": len(layer.altered),
         "share_altered": layer.share_altered,
         "changed": layer.changed,

@@ -14,6 +14,7 @@ from netpurify.report.kit.tables import Cell, Table, counted, if_known
 from netpurify.report.purification.advice import status_label
 from netpurify.report.purification.entries import change, largest
 from netpurify.report.purification.summary import SYMBOLS
+from netpurify.report.purification.tolerances import MEANING, tolerated
 
 MOST_WEIGHTS = 2000
 MOST_UNITS = 1000
@@ -72,9 +73,15 @@ def _layer_shape(layer: LayerRecord, link: str) -> list[str | Cell]:
         Cell(count(layer.live), layer.live),
         if_known(count(layer.rank), layer.rank, known=fitted),
         if_known(number(ratio), ratio, known=fitted and bool(layer.rank)),
-        if_known(share(layer.tolerance), layer.tolerance, known=fitted),
+        _tolerated(layer),
         if_known(share(layer.share_altered), layer.share_altered, known=not layer.count(Grade.PROJECTED)),
     ]
+
+
+def _tolerated(layer: LayerRecord) -> Cell:
+    if layer.tolerance is None:
+        return if_known("", math.nan, known=False)
+    return Cell(tolerated(layer.tolerance.layer), layer.tolerance.layer.value)
 
 
 def _layer_fit(layer: LayerRecord) -> list[Cell]:
@@ -183,12 +190,12 @@ def expected_table(plan: Plan) -> Noted:
         (
             module_name(layer.name),
             "possible" if layer.repairable else "not possible",
-            share(layer.unit_tolerance),
-            share(layer.layer_tolerance),
+            "; ".join(f"{found.law}: {tolerated(found.unit)}" for found in layer.tolerances),
+            "; ".join(f"{found.law}: {tolerated(found.layer)}" for found in layer.tolerances),
             layer.reason,
             duration(layer.seconds),
         )
         for layer in plan.layers
     ]
-    note = f"Estimated: {duration(plan.seconds)} and {size(plan.bytes)} of working memory for the largest layer."
-    return Noted(note, Table.of(_EXPECTED, rows, label="What had been expected", kind="expected"))
+    cost = f"Estimated: {duration(plan.seconds)} and {size(plan.bytes)} of working memory for the largest layer."
+    return Noted(f"{cost} {MEANING}", Table.of(_EXPECTED, rows, label="What had been expected", kind="expected"))

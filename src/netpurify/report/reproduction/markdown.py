@@ -1,28 +1,23 @@
 """The reproduction of the paper as Markdown, for a repository."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
-from netpurify.findings import CLAIM_VERDICTS
+from netpurify.findings import Finding, Rule
+from netpurify.report.reproduction import words
+from netpurify.report.reproduction.belief import beliefs, counted
 from netpurify.report.reproduction.plots import draw
 from netpurify.report.reproduction.result import FigureResult, require_distinct
-from netpurify.report.reproduction.words import (
-    CLAIMS,
-    FAILURES,
-    KEY,
-    NOTHING,
-    PAPER,
-    TITLE,
-    counts_of,
-    failures_of,
-    verdict_text,
-)
 
 
 def reproduction_markdown(
-    results: Sequence[FigureResult], *, about: Mapping[str, str], images: Callable[[int], str]
+    results: Sequence[FigureResult],
+    *,
+    about: Mapping[str, str],
+    images: Callable[[int], str],
+    digests: Mapping[str, str] | None = None,
 ) -> str:
     """All figures as Markdown, for a repository.
 
@@ -30,17 +25,22 @@ def reproduction_markdown(
         results: The figures, in the order of the text.
         about: What was run, by name.
         images: Where the drawing of a figure is, by its number; see ``plot``.
+        digests: SHA-256 digests of tables and files of data, by name.
 
     Raises:
         InputError: A figure comes twice.
     """
     require_distinct(results)
-    blocks = [f"# {TITLE}", _plain(PAPER)]
-    blocks.append("\n".join(f"- **{_plain(name)}**: {_plain(text)}" for name, text in about.items()))
-    columns = ("Figure", *map(verdict_text, CLAIM_VERDICTS), "Trials", "Failed")
-    blocks.append(_grid(columns, [counts_of(result) for result in results]))
+    rules = words.rules_of(results)
+    links = {use.rule: f"rule-{place}" for place, use in enumerate(rules, 1)}
+    blocks = [f"# {words.TITLE}", _plain(words.PAPER), *_belief(results), *_summary(results)]
+    blocks += ["## How to read it", _list(words.READING)]
+    blocks += ["## How it was run", _list(about.items()), _grid(words.RUNS, words.runs_of(results))]
+    if digests:
+        blocks.append(_folded("Digests of tables and data", [_grid(("File", "SHA-256"), list(digests.items()))]))
+    blocks += _rules(rules, links)
     for result in results:
-        blocks += _figure(result, images(result.figure.number))
+        blocks += _figure(result, results, links, images(result.figure.number))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -50,27 +50,95 @@ def plot(result: FigureResult, *, columns: int | None = None) -> str | None:
     return draw(panels, title=result.name, columns=columns) if panels else None
 
 
-def _figure(result: FigureResult, image: str) -> list[str]:
-    name = _plain(result.name)
-    drawing = [f"![{name}]({quote(image, safe='/:%?=&')})", _plain(KEY)] if result.panels else []
-    claims = [
-        (finding.claim, finding.measured, verdict_text(finding.verdict), finding.why) for finding in result.findings
+def _belief(results: Sequence[FigureResult]) -> list[str]:
+    blocks = ["## What to believe", _plain(counted(results))]
+    for heading, texts in beliefs(results):
+        blocks += [f"**{_plain(heading)}**", "\n".join(f"- {_plain(text)}" for text in texts)]
+    return blocks
+
+
+def _summary(results: Sequence[FigureResult]) -> list[str]:
+    paper = [words.counts_of(result) for result in results if not result.figure.ours]
+    own = [words.own_counts_of(result) for result in results if result.additions]
+    blocks = ["## Summary", _grid(words.summary_columns(), paper)]
+    if own:
+        blocks += ["What we add, in figures of the paper and in figures of our own; none is counted above:"]
+        blocks.append(_grid(words.own_columns(), own))
+    return blocks
+
+
+def _rules(rules: Sequence[words.RuleUse], links: Mapping[Rule, str]) -> list[str]:
+    blocks = [
+        "## How claims are judged",
+        "One rule for one claim, in every figure that makes it; the rules were fixed from the paper's words before any "
+        "verdict was computed.",
     ]
-    failures = failures_of(result)
+    for place, use in enumerate(rules, 1):
+        ours = "(Ours) " if use.ours else ""
+        blocks.append(f'<a id="{links[use.rule]}"></a>**{place}. {ours}{_plain(use.rule.claim)}**')
+        blocks.append(_list(use.facts))
+    return blocks
+
+
+def _figure(result: FigureResult, results: Sequence[FigureResult], links: Mapping[Rule, str], image: str) -> list[str]:
+    name = _plain(result.name)
+    drawing = [f"![{name}]({quote(image, safe='/:%?=&')})", _plain(words.KEY)] if result.panels else []
+    settings = [(row.name, row.paper, row.here, row.why) for row in result.figure.settings]
     return [
         f"## {name}",
-        _plain(result.figure.setting),
         *drawing,
-        _grid(CLAIMS, claims) if claims else NOTHING,
+        _folded("Settings: paper, here, why", [_grid(words.SETTINGS, settings)]) if settings else "",
+        *_findings(result, links),
         "\n".join(f"- {_plain(remark)}" for remark in result.figure.remarks),
-        _plain(result.effort),
-        _grid(FAILURES, failures) if failures else "",
+        _plain(words.effort_of(result, results)),
+        _grid(words.FAILURES, words.failures_of(result)) if result.failures else "",
     ]
+
+
+def _findings(result: FigureResult, links: Mapping[Rule, str]) -> list[str]:
+    if not result.findings:
+        return [words.NOTHING]
+    claims = [
+        [*_head(it, links), words.verdict_text(it.by_measure), words.verdict_text(it.against_nothing), _plain(it.why)]
+        for it in result.claims
+    ]
+    own = [[*_head(it, links), words.verdict_text(it.by_measure), _plain(it.why)] for it in result.additions]
+    return [
+        _cells(words.CLAIMS, claims) if claims else "",
+        "**What we add**" if own else "",
+        _cells(words.ADDITIONS, own) if own else "",
+        *(_evidence(finding) for finding in result.findings if finding.evidence),
+    ]
+
+
+def _head(finding: Finding, links: Mapping[Rule, str]) -> list[str]:
+    """The claim, which leads to the rule by which it is judged, and the decisive numbers."""
+    return [f"[{_plain(finding.claim)}](#{links[finding.rule]})", _plain(finding.measured)]
+
+
+def _evidence(finding: Finding) -> str:
+    blocks = []
+    for one in finding.evidence:
+        blocks += [_plain(one.title), _grid(one.columns, one.rows)]
+    return _folded(f"Numbers behind: {finding.claim}", blocks)
+
+
+def _folded(title: str, blocks: Sequence[str]) -> str:
+    inside = "\n\n".join(blocks)
+    return f"<details><summary>{escape(' '.join(title.split()), quote=False)}</summary>\n\n{inside}\n\n</details>"
+
+
+def _list(pairs: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- **{_plain(name)}**: {_plain(text)}" for name, text in pairs)
 
 
 def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([_plain(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return _cells([_plain(column) for column in columns], [[_plain(cell) for cell in row] for row in rows])
+
+
+def _cells(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose cells are Markdown already."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
 
 
 def _plain(text: str) -> str:

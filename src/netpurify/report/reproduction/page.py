@@ -3,32 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netpurify.findings import CLAIM_VERDICTS, PlotPanel, Verdict
+from netpurify.findings import Finding, PlotPanel, Rule, Verdict
 from netpurify.report.kit.pages import render_page
 from netpurify.report.kit.tables import Cell, Table
+from netpurify.report.reproduction import words
+from netpurify.report.reproduction.belief import beliefs, counted
 from netpurify.report.reproduction.plots import columns_of, draw
 from netpurify.report.reproduction.result import FigureResult, require_distinct
-from netpurify.report.reproduction.words import (
-    CLAIMS,
-    FAILURES,
-    KEY,
-    NOTHING,
-    PAPER,
-    TITLE,
-    counts_of,
-    failures_of,
-    verdict_text,
-)
 
-_NUMBERS = ("PlotPanel", "Line", "x", "Mean", "First quartile", "Third quartile")
+_NUMBERS = ("Panel", "Line", "x", "Median", "First quartile", "Third quartile")
 
 
-def reproduction_page(results: Sequence[FigureResult], *, about: Mapping[str, str]) -> str:
+def reproduction_page(
+    results: Sequence[FigureResult], *, about: Mapping[str, str], digests: Mapping[str, str] | None = None
+) -> str:
     """All figures as one HTML page that loads nothing: light and dark, for desktop, phone and paper.
 
     Args:
         results: The figures, in the order of the page.
         about: What was run, by name: version, commands, machine, minutes.
+        digests: SHA-256 digests of tables and files of data, by name.
 
     Returns:
         The text of the file; the same results give the same text.
@@ -37,25 +31,40 @@ def reproduction_page(results: Sequence[FigureResult], *, about: Mapping[str, st
         InputError: A figure comes twice, a plot cannot be drawn, or matplotlib is not installed.
     """
     require_distinct(results)
+    rules = words.rules_of(results)
+    links = {use.rule: f"rule-{place}" for place, use in enumerate(rules, 1)}
     content = {
-        "title": TITLE,
-        "paper": PAPER,
-        "key": KEY,
-        "nothing": NOTHING,
+        "title": words.TITLE,
+        "paper": words.PAPER,
+        "key": words.KEY,
+        "nothing": words.NOTHING,
+        "counted": counted(results),
+        "beliefs": beliefs(results),
         "summary": _summary(results),
+        "own": _own(results),
+        "reading": words.READING,
+        "runs": Table.of(words.RUNS, words.runs_of(results), label="Runs", kind="runs"),
         "about": list(about.items()),
-        "figures": [_figure(result) for result in results],
+        "digests": Table.of(("File", "SHA-256"), list((digests or {}).items()), label="Digests", kind="digests"),
+        "rules": [_rule(links[use.rule], use) for use in rules],
+        "figures": [_figure(result, results, links) for result in results],
     }
     return render_page("reproduction.html", content, styles=("page.css",))
 
 
 def _summary(results: Sequence[FigureResult]) -> Table:
-    rows = []
-    for result in results:
-        name, *verdicts, trials, failed = counts_of(result)
-        rows.append([Cell(name, link=_link(result)), *map(_muted, verdicts), trials, _muted(failed)])
-    columns = ["Figure", *map(_verdict, CLAIM_VERDICTS), "Trials", "Failed"]
-    return Table.of(columns, rows, label="Verdicts by figure", kind="summary")
+    rows = [_counts(result, words.counts_of(result)) for result in results if not result.figure.ours]
+    return Table.of(words.summary_columns(), rows, label="Verdicts by figure", kind="summary two")
+
+
+def _own(results: Sequence[FigureResult]) -> Table:
+    rows = [_counts(result, words.own_counts_of(result)) for result in results if result.additions]
+    return Table.of(words.own_columns(), rows, label="Our own statements by figure", kind="summary")
+
+
+def _counts(result: FigureResult, counts: list[str]) -> list[str | Cell]:
+    name, *numbers = counts
+    return [Cell(name, link=_link(result)), *map(_muted, numbers)]
 
 
 def _link(result: FigureResult) -> str:
@@ -67,24 +76,51 @@ def _muted(count: str) -> Cell:
     return Cell(count, style="none" if count == "0" else "some")
 
 
-def _verdict(verdict: Verdict) -> Cell:
+def _verdict(verdict: Verdict | None) -> Cell:
+    if verdict is None:
+        return Cell(words.verdict_text(verdict), style="none")
     # A symbol and a word: the colour only repeats them.
-    return Cell(verdict_text(verdict), style=f"verdict {verdict.name.lower()}")
+    return Cell(words.verdict_text(verdict), style=f"verdict {verdict.name.lower()}")
 
 
-def _figure(result: FigureResult) -> dict[str, Any]:
-    claims = [(finding.claim, finding.measured, _verdict(finding.verdict), finding.why) for finding in result.findings]
+def _rule(link: str, use: words.RuleUse) -> dict[str, Any]:
+    return {"link": link, "claim": use.rule.claim, "facts": use.facts, "ours": use.ours}
+
+
+def _figure(result: FigureResult, results: Sequence[FigureResult], links: Mapping[Rule, str]) -> dict[str, Any]:
+    settings = [(row.name, row.paper, row.here, row.why) for row in result.figure.settings]
+    claims = [
+        (_claim(it, links), it.measured, _verdict(it.by_measure), _verdict(it.against_nothing), it.why)
+        for it in result.claims
+    ]
+    own = [(_claim(it, links), it.measured, _verdict(it.by_measure), it.why) for it in result.additions]
     return {
         "link": _link(result),
         "name": result.name,
-        "setting": result.figure.setting,
+        "settings": Table.of(words.SETTINGS, settings, label="Settings", kind="settings"),
         "drawings": _drawings(result),
         "numbers": _numbers(result.panels),
-        "findings": Table.of(CLAIMS, claims, label="Claims and measurements", kind="findings"),
+        "measured": bool(result.findings),
+        "findings": Table.of(words.CLAIMS, claims, label="Claims and measurements", kind="findings"),
+        "additions": Table.of(words.ADDITIONS, own, label="What we add", kind="findings own"),
+        "evidence": [_evidence(finding) for finding in result.findings if finding.evidence],
         "remarks": result.figure.remarks,
-        "effort": result.effort,
-        "failures": Table.of(FAILURES, failures_of(result), label="Failed trials", kind="failures"),
+        "effort": words.effort_of(result, results),
+        "failures": Table.of(words.FAILURES, words.failures_of(result), label="Failed trials", kind="failures"),
     }
+
+
+def _claim(finding: Finding, links: Mapping[Rule, str]) -> Cell:
+    """The claim, which leads to the rule by which it is judged."""
+    return Cell(finding.claim, link=links[finding.rule])
+
+
+def _evidence(finding: Finding) -> tuple[str, list[tuple[str, Table]]]:
+    tables = [
+        (one.title, Table.of(one.columns, one.rows, label=one.title, kind="evidence", stacked=False))
+        for one in finding.evidence
+    ]
+    return finding.claim, tables
 
 
 def _drawings(result: FigureResult) -> list[tuple[str, str]]:
@@ -103,6 +139,6 @@ def _numbers(panels: Sequence[PlotPanel]) -> Table:
         [panel.title, line.label, *(f"{value:.4g}" for value in point)]
         for panel in panels
         for line in panel.lines
-        for point in zip(line.x, line.mean, line.low, line.high, strict=True)
+        for point in zip(line.x, line.median, line.low, line.high, strict=True)
     ]
     return Table.of(_NUMBERS, rows, label="The numbers of the plot", kind="numbers")

@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from netpurify.errors import InputError
 from netpurify.findings import CLAIM_VERDICTS, Figure, Finding, Mode, PlotPanel, Scalar, TableRow, Verdict
+from netpurify.report.kit.numbers import count as count_of
 from netpurify.report.kit.numbers import duration, plural
 
 _MOST_NAMED = 6
@@ -61,6 +62,16 @@ class FigureResult:
         return self.figure.findings(self.rows) if self._measured else []
 
     @property
+    def claims(self) -> list[Finding]:
+        """The findings on claims of the paper."""
+        return [] if self.figure.ours else [finding for finding in self.findings if not finding.ours]
+
+    @property
+    def additions(self) -> list[Finding]:
+        """The findings on statements of ours, which are never counted as the paper's."""
+        return [finding for finding in self.findings if self.figure.ours or finding.ours]
+
+    @property
     def failures(self) -> list[Failure]:
         """The failed trials by their reasons, the most frequent first."""
         reasons: dict[str, list[str]] = {}
@@ -79,13 +90,44 @@ class FigureResult:
         each = Counter(place[:-1] for place in trials)
         fewest, most = min(each.values()), max(each.values())
         count = f"{most}" if fewest == most else f"{fewest} to {most}"
-        seconds = sum(_seconds(row) for row in trials.values())
         failed = sum(failure.count for failure in self.failures)
         settings = "one setting" if len(each) == 1 else f"each of {len(each)} settings"
         return (
             f"{plural(len(trials), 'trial')}: {count} for {settings}, mode {self.mode}; "
-            f"{duration(seconds)} on one core; {failed or 'none'} failed."
+            f"{duration(self.seconds)} on one core; {failed or 'none'} failed."
         )
+
+    @property
+    def seconds(self) -> float:
+        """Time of one core that all trials took."""
+        return sum(_seconds(row) for row in self._trials().values())
+
+    @property
+    def trained(self) -> str:
+        """How many networks reached the goal of training before the last step, in words."""
+        reached = [bool(row["converged"]) for row in self._trials().values() if row.get("converged") is not None]
+        if not reached:
+            return "not recorded"
+        return f"{sum(reached)} of {len(reached)}"
+
+    @property
+    def certified(self) -> str:
+        """How many of the L1 fits are proven to be minima, in words."""
+        rows = [row for row in self.rows if row.get("certified") is not None]
+        shares = [float(row["certified"] or 0.0) for row in rows]
+        if not rows:
+            return "not recorded"
+        if self.figure.units is None:
+            some = sum(share < 1.0 for share in shares)
+            return f"all fits in {count_of(len(rows) - some)} of {count_of(len(rows))} purifications"
+        units = [self.figure.units(row) for row in rows]
+        missing: Counter[Scalar] = Counter()
+        for row, share, own in zip(rows, shares, units, strict=True):
+            missing[row.get("m")] += round((1.0 - share) * own)
+        left = [f"m = {m}: {count_of(number)}" for m, number in missing.items() if number]
+        if not left:
+            return f"all of {count_of(sum(units))} fits"
+        return f"all but {count_of(missing.total())} of {count_of(sum(units))} fits ({', '.join(left)})"
 
     @property
     def trials(self) -> int:
@@ -106,9 +148,10 @@ class FigureResult:
         return found
 
 
-def tally(findings: Sequence[Finding]) -> dict[Verdict, int]:
-    """How many findings have each verdict; every verdict is there."""
-    return {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in CLAIM_VERDICTS}
+def tally(verdicts: Iterable[Verdict | None]) -> dict[Verdict, int]:
+    """How many of some verdicts are of each kind; every kind is there, and claims without a verdict do not count."""
+    counts = Counter(verdicts)
+    return {verdict: counts[verdict] for verdict in CLAIM_VERDICTS}
 
 
 def require_distinct(results: Sequence[FigureResult]) -> None:
