@@ -221,13 +221,6 @@ def test_an_attack_that_stays_with_the_images_the_claim_names_is_seen():
     assert verdicts(8, stay)[1] == Verdict.FAILS
 
 
-def test_figure_8_draws_least_squares_and_images_from_outside():
-    rows = recorded("mnist-backdoor")
-    panels = {panel.title: {drawn.label for drawn in panel.lines} for panel in figure08.panels(rows)}
-    assert {"l2, n = 9", "l2, n = 36"} <= panels["attack success: training images"]
-    assert {"after, outside training", "l2, n = 36"} <= panels["trigger in the middle, n = 36"]
-
-
 def test_the_yardstick_of_figure_8_is_the_network_without_poisoned_images():
     findings = FIGURES[8].findings(recorded("mnist-backdoor"))
     assert "without poisoned images, 0.3" in findings[1].why

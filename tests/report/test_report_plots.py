@@ -14,7 +14,7 @@ from netpurify.findings import Line, PlotPanel
 from netpurify.report import draw
 from netpurify.report.kit import canvas
 from netpurify.report.kit.scales import heights, power_of_ten, scales_of
-from netpurify.report.reproduction import plots
+from netpurify.report.reproduction import looks
 from tests.report.made_figures import EPS, LABELS, NAN, WIDTHS, line, panel
 
 pytestmark = pytest.mark.slow
@@ -111,7 +111,7 @@ def test_shared_axis_is_named_once_in_a_row(drawn_texts):
 def test_label_looks_the_same_in_every_panel():
     first = PlotPanel("1", "x", "y", [line("a", [1.0] * 8), line("base", [2.0] * 8, baseline=True)])
     second = PlotPanel("2", "x", "y", [line("b", [1.0] * 8), line("a", [3.0] * 8)])
-    strokes = plots.strokes_of([first, second])
+    strokes = looks.strokes_of([first, second])
     assert list(strokes) == ["a", "b", "base"]
     assert [stroke.dashes is None for stroke in strokes.values()] == [True, True, False]
     svg = draw([first, second])
@@ -120,13 +120,28 @@ def test_label_looks_the_same_in_every_panel():
 
 def test_fifty_labels_all_look_different():
     lines = [line(f"label {number}", [1.0] * 8) for number in range(50)]
-    strokes = plots.strokes_of([PlotPanel("t", "x", "y", lines)])
+    strokes = looks.strokes_of([PlotPanel("t", "x", "y", lines)])
     assert len(set(strokes.values())) == 50
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "drawn"),
+    [
+        ([1.0] * 4, [1.0] * 4, 0),  # all trials agree: no ribbon of no width
+        ([0.5] * 4, [1.5] * 4, 1),
+        ([1.0, 0.5, 0.5, 1.0], [1.0, 1.5, 1.5, 1.0], 1),
+        ([0.0, 0.0, 0.5, 0.5], [0.0, 1.5, 1.5, 1.5], 2),  # a bar where a quarter is exact, no wedge from there
+    ],
+)
+def test_bands_are_drawn_where_trials_differ(low, high, drawn, monkeypatch):
+    monkeypatch.setattr(canvas, "_embeddable", lambda svg, _title, _description: svg)
+    svg = draw([PlotPanel("t", "x", "y", [Line("a", range(4), [1.0] * 4, low, high)], log=True)])
+    assert len(re.findall(r'id="(?:FillBetween|LineCollection)\w*"', svg)) == drawn
 
 
 def test_values_that_are_not_finite_leave_gaps():
     svg = draw([one([1.0, 2.0, NAN, 3.0, 2.0, float("inf"), 1.0, 1.5])])
-    outline = max(paths(svg, "#0072B2"), key=len)
+    outline = max(paths(svg, looks.step_stroke(0, 1).colour), key=len)
     assert outline.count("M") == 3
 
 

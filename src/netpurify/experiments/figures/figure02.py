@@ -4,7 +4,7 @@ from typing import Any
 
 from netpurify import lad
 from netpurify.experiments.figures import altered_weights
-from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.trends import of_regime, relative
 from netpurify.experiments.figures.verdicts import cell, graded, short, trials_of, values
@@ -59,15 +59,13 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
 
 def _panel(rows: list[TableRow], k: int, layer: str) -> PlotPanel:
     widest = values(rows, "p")[-1]
-    column = f"{layer}_error"
-    fixed: dict[str, Any] = {"k": k, "regime": "joint"}
-    lines = [line(rows, f"p = {p}", x="eps", y=column, method="l1", p=p, **fixed) for p in values(rows, "p")]
-    others = ("initial weights", "l2") if layer == "W" else ("l1, initial features", "initial weights", "l2")
-    lines += [
-        line(rows, f"{name}, p = {widest}", x="eps", y=column, baseline=True, method=name, p=widest, **fixed)
-        for name in others
-    ]
-    return error_panel(f"{layer}, k = {k}", f"error of {layer}", lines)
+    fixed: dict[str, Any] = {"x": "eps", "y": f"{layer}_error", "k": k, "regime": "joint"}
+    lines = [line(rows, f"p = {p}", method="l1", p=p, **fixed) for p in values(rows, "p")]
+    note = coincidence(lines, "all p")
+    own = ("l1, initial features",) if layer == "beta" else ()
+    others = ("contaminated", *own, "initial weights", "l2")
+    lines += baselines(rows, others, f"p = {widest}", p=widest, **fixed)
+    return error_panel(f"{layer}, k = {k}", f"error of {layer}", lines, note=note)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from netpurify.experiments.figures import figure02
-from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.trends import of_regime, relative
 from netpurify.experiments.figures.verdicts import values
@@ -21,15 +21,16 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
 
 def _panel(rows: list[TableRow], k: int) -> PlotPanel:
     widest = values(rows, "p")[-1]
-    lines = [line(rows, f"p = {p}", x="eps", y="beta_error", k=k, p=p, **FIXED) for p in values(rows, "p")]
-    joint: dict[str, Any] = {"regime": "joint", "method": "l1"}
+    drawn: dict[str, Any] = {"x": "eps", "y": "beta_error", "k": k}
+    lines = [line(rows, f"p = {p}", p=p, **drawn, **FIXED) for p in values(rows, "p")]
+    note = coincidence(lines, "all p")
+    others = ("contaminated", "l1, initial features", "initial weights", "l2")
+    lines += baselines(rows, others, f"p = {widest}", p=widest, regime="sequential", **drawn)
+    joint: dict[str, Any] = {"regime": "joint", "method": "l1", "p": widest}
     lines.append(
-        line(rows, f"joint training, p = {widest}", x="eps", y="beta_error", baseline=True, k=k, p=widest, **joint)
+        line(rows, f"l1, joint training, p = {widest}", baseline=True, thing="l1, joint training", **drawn, **joint)
     )
-    for name in ("l1, initial features", "initial weights", "l2"):
-        fixed: dict[str, Any] = {"regime": "sequential", "method": name, "k": k, "p": widest}
-        lines.append(line(rows, f"{name}, p = {widest}", x="eps", y="beta_error", baseline=True, **fixed))
-    return error_panel(f"beta, k = {k}", "error of beta", lines)
+    return error_panel(f"beta, k = {k}", "error of beta", lines, note=note)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:

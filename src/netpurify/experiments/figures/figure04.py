@@ -4,7 +4,7 @@ from typing import Any
 
 from netpurify import lad
 from netpurify.experiments.figures import altered_weights
-from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, generic_line, line
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.trends import of_regime, relative
 from netpurify.experiments.figures.verdicts import graded, level, show, values
@@ -40,30 +40,36 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """W by error and by share of exact units, beta with both choices of features."""
-    joint: dict[str, Any] = {"regime": "joint", "method": "l1"}
+    """W by error and by share of exact filters, beta with both choices of features."""
     patches = values(rows, "m")
+    middle = patches[len(patches) // 2]
 
-    def lines(column: str, **fixed: Any) -> list[Line]:
-        return [line(rows, f"m = {m}", x="eps", y=column, m=m, **(joint | fixed)) for m in patches]
+    def lines(column: str, method: str = "l1") -> list[Line]:
+        fixed: dict[str, Any] = {"x": "eps", "y": column, "regime": "joint"}
+        return [line(rows, f"m = {m}", m=m, method=method, **fixed) for m in patches]
 
-    start = line(rows, "initial weights, m = 5", x="eps", y="W_error", baseline=True, m=patches[len(patches) // 2],
-                 regime="joint", method="initial weights")  # fmt: skip
+    def errors(title: str, layer: str, method: str = "l1") -> PlotPanel:
+        own = lines(f"{layer}_error", method)
+        fixed: dict[str, Any] = {"x": "eps", "y": f"{layer}_error", "regime": "joint", "m": middle}
+        others = baselines(rows, ("contaminated", "initial weights", "l2"), f"m = {middle}", **fixed)
+        return error_panel(title, f"error of {layer}", [*own, *others], note=coincidence(own, "all m"))
+
     shares = values(rows, "eps")
-    predicted = [[lad.recovery_probability(K, min(N * m, K), eps) for eps in shares] for m in patches]
     odds = [
-        Line(f"predicted, m = {m}", shares, chances, chances, chances, baseline=True)
-        for m, chances in zip(patches, predicted, strict=True)
-        if m in (2, 10)
-    ]
-    return [
-        error_panel("W", "error of W", [*lines("W_error"), Line(f"initial weights, m = {patches[len(patches) // 2]}",
-                    start.x, start.median, start.low, start.high, baseline=True)]),
-        PlotPanel("W: units that come back exactly", "share of altered weights", "share of units",
-              [*lines("W_exact"), *odds], limits=(0.0, 1.02)),
-        error_panel("beta, features of purified W", "error of beta", lines("beta_error")),
-        error_panel("beta, features of initial W", "error of beta", lines("beta_error", method="l1, initial features")),
+        generic_line(shares, [lad.recovery_probability(K, N * m, eps) for eps in shares])
+        for m in patches
+        if N * m < K
     ]  # fmt: skip
+    exact = PlotPanel(
+        "W: filters that come back exactly", "share of altered weights", "share of filters",
+        [*lines("W_exact"), *odds], limits=(0.0, 1.02),
+    )  # fmt: skip
+    return [
+        errors("W", "W"),
+        exact,
+        errors("beta, features of purified W", "beta"),
+        errors("beta, features of initial W", "beta", "l1, initial features"),
+    ]
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:

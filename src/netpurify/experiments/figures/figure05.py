@@ -3,7 +3,7 @@
 from typing import Any
 
 from netpurify.experiments.figures import altered_weights
-from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
 from netpurify.experiments.figures.rules import AT, RECOVERED
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
@@ -65,14 +65,15 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
 
 def _panel(rows: list[TableRow], m: int, layer: str) -> PlotPanel:
     widths = values(rows, "p")
-    column = f"{layer}_error"
-    lines = [line(rows, f"p = {p}", x="eps", y=column, method="l1", m=m, p=p) for p in widths]
-    for name in ("initial weights", "l2", *(("l1, initial features",) if layer == "beta" else ())):
-        label = f"{name}, p = {widths[-1]}"
-        lines.append(line(rows, label, x="eps", y=column, baseline=True, method=name, m=m, p=widths[-1]))
+    fixed: dict[str, Any] = {"x": "eps", "y": f"{layer}_error", "m": m}
+    lines = [line(rows, f"p = {p}", method="l1", p=p, **fixed) for p in widths]
+    note = coincidence(lines, "all p")
+    own = ("l1, initial features",) if layer == "beta" else ()
+    others = ("contaminated", *own, "initial weights", "l2")
+    lines += baselines(rows, others, f"p = {widths[-1]}", p=widths[-1], **fixed)
     rank = level(rows, f"rank_{layer}", m=m, method="l1").mean
     fan_in = 784 // m if layer == "W" else "p"
-    return error_panel(f"{layer}, m = {m}: rank {rank:.0f} of {fan_in}", f"error of {layer}", lines)
+    return error_panel(f"{layer}, m = {m}: rank {rank:.0f} of {fan_in}", f"error of {layer}", lines, note=note)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:

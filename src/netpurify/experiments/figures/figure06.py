@@ -10,7 +10,7 @@ from netpurify.experiments.figures.image_claims import (
     order_without_alterations,
     outside_weights,
 )
-from netpurify.experiments.figures.panels import error_panel, line
+from netpurify.experiments.figures.panels import PLACES, baselines, error_panel, line, main_line
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.trends import relative
@@ -21,7 +21,6 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 COUNTS = (9, 21, 36, 69, 99)
 FEW = (9, 21, 36)
 TRAINING = 99
-NAMES = {"training": "clean images of the training set", "other": "clean images outside the training set"}
 
 
 def grid(mode: Mode) -> list[TableRow]:
@@ -41,18 +40,17 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """W and beta, by where the clean images come from."""
-    return [_panel(rows, origin, layer) for origin in ORIGINS for layer in ("W", "beta")]
+    """W above, beta below, by where the clean images come from."""
+    return [_panel(main_line(rows), origin, layer) for layer in ("W", "beta") for origin in ORIGINS]
 
 
 def _panel(rows: list[TableRow], origin: str, layer: str) -> PlotPanel:
-    column = f"{layer}_error"
-    fixed: dict[str, Any] = {"x": "eps", "y": column, "origin": origin}
+    fixed: dict[str, Any] = {"x": "eps", "y": f"{layer}_error", "origin": origin}
     lines: list[Line] = [line(rows, f"n = {n}", method="l1", clean=n, **fixed) for n in values(rows, "clean")]
-    lines.append(line(rows, "initial weights", baseline=True, method="initial weights", clean=COUNTS[0], **fixed))
-    lines.append(line(rows, "l2, n = 36", baseline=True, method="l2", clean=36, **fixed))
+    lines += baselines(rows, ("contaminated", "initial weights"), clean=COUNTS[0], **fixed)
+    lines += baselines(rows, ("l2",), "n = 36", clean=36, **fixed)
     # What is exact lies far below all else, and would press it together.
-    return error_panel(f"{layer}: {NAMES[origin]}", f"error of {layer}", lines, floor=1e-4)
+    return error_panel(f"{layer}: {PLACES[origin]}", f"error of {layer}", lines, floor=1e-4)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:

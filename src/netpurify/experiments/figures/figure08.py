@@ -4,7 +4,17 @@ from typing import Any
 
 from netpurify.experiments.figures import backdoors
 from netpurify.experiments.figures.altered_weights import ORIGINS
-from netpurify.experiments.figures.panels import CHANCE, chance, line, rate_panel
+from netpurify.experiments.figures.panels import (
+    ALIKE,
+    CHANCE,
+    PLACES,
+    baselines,
+    chance,
+    coincidence,
+    line,
+    main_line,
+    rate_panel,
+)
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
@@ -13,8 +23,8 @@ from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPane
 COUNTS = (9, 21, 36, 69, 99)
 TRIGGERS = {"first five pixels": range(5), "middle": range(14 * 28 + 12, 14 * 28 + 17)}
 """The paper's trigger, and one of the same size in row 14, columns 12 to 16, where clean digits ink the pixels too."""
-SQUARES = (9, 36)
-"""Numbers of clean images for which least squares is drawn too: the fewest, and one where the attack is gone."""
+SQUARES = 36
+"""Number of clean images for which least squares is drawn too."""
 NAMES = {"training": "training images", "other": "images outside the training set"}
 
 
@@ -41,45 +51,26 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """The paper's two panels, and the trigger in the middle."""
-    own = [row for row in rows if row["trigger"] == "first five pixels"]
-    middle = [row for row in rows if row["trigger"] == "middle"]
-    return [
-        *(attack_panel(own, origin, "asr_all") for origin in ORIGINS),
-        _against_l2(middle, 36),
-        *(attack_panel(own, origin, "accuracy") for origin in ORIGINS),
-        _against_l2(middle, 99),
-    ]
+    """Attack success above, accuracy below, by where the clean images come from."""
+    rows = main_line(rows)
+    return [attack_panel(rows, origin, y) for y in ("asr_all", "accuracy") for origin in ORIGINS]
 
 
 def attack_panel(rows: list[TableRow], origin: str, y: str) -> PlotPanel:
     """Accuracy or attack success over the share of poisoned images, before and after."""
     fixed: dict[str, Any] = {"x": "ratio", "y": y}
-    lines: list[Line] = [line(rows, "before", method="before", **fixed)]
-    counts = values(rows, "clean")
-    lines += [line(rows, f"after, n = {n}", method="l1", clean=n, origin=origin, **fixed) for n in counts]
-    lines += [
-        line(rows, f"l2, n = {n}", baseline=True, method="l2", clean=n, origin=origin, **fixed)
-        for n in SQUARES
-        if n in counts
+    lines: list[Line] = [
+        line(rows, f"after, n = {n}", thing=f"n = {n}", method="l1", clean=n, origin=origin, **fixed)
+        for n in values(rows, "clean")
     ]
-    if y == "asr_all":
-        lines.append(chance(values(rows, "ratio")))
+    squares = baselines(rows, ("l2",), f"n = {SQUARES}", clean=SQUARES, origin=origin, **fixed)
+    same = [one for one in lines if one.thing == f"n = {SQUARES}"]
+    note = coincidence([*same, *squares], f"l1 and l2, n = {SQUARES},", floor=0.0, most=ALIKE)
+    lines += [*baselines(rows, ("before",), **fixed), *squares]
     if y == "accuracy":
-        return PlotPanel(f"accuracy: {NAMES[origin]}", "share of poisoned images", "accuracy", lines)
-    return rate_panel(f"attack success: {NAMES[origin]}", "attack success, all images", lines)
-
-
-def _against_l2(rows: list[TableRow], n: int) -> PlotPanel:
-    fixed: dict[str, Any] = {"x": "ratio", "y": "asr_all", "clean": n}
-    lines = [
-        line(rows, "before", method="before", x="ratio", y="asr_all"),
-        line(rows, f"after, n = {n}", method="l1", origin="training", **fixed),
-        line(rows, "after, outside training", method="l1", origin="other", **fixed),
-        line(rows, f"l2, n = {n}", baseline=True, method="l2", origin="training", **fixed),
-        chance(values(rows, "ratio")),
-    ]
-    return rate_panel(f"trigger in the middle, n = {n}", "attack success, all images", lines)
+        return PlotPanel(f"accuracy: {PLACES[origin]}", "share of poisoned images", "accuracy", lines)
+    lines.append(chance(values(rows, "ratio")))
+    return rate_panel(f"attack success: {PLACES[origin]}", "attack success rate", lines, note=note)
 
 
 def spoken(rows: list[TableRow], y: str, *, ratio: float = 0.3) -> str:

@@ -1,7 +1,6 @@
 """Figure 9: the backdoor is weakened on CIFAR-10."""
 
 from netpurify.experiments.figures import backdoors, figure08
-from netpurify.experiments.figures.altered_weights import ORIGINS
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.verdicts import graded, level, show, simple
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
@@ -31,8 +30,8 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """The paper's two panels."""
-    return [figure08.attack_panel(rows, origin, y) for y in ("asr_all", "accuracy") for origin in ORIGINS]
+    """The paper's two panels, as in Figure 8."""
+    return figure08.panels(rows)
 
 
 def findings(rows: list[TableRow]) -> list[Finding]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from netpurify.experiments.figures import backdoors
-from netpurify.experiments.figures.panels import chance, line, rate_panel
+from netpurify.experiments.figures.panels import ALIKE, baselines, chance, coincidence, line, main_line, rate_panel
 from netpurify.experiments.figures.settings import settings_of, units_of
 from netpurify.experiments.figures.three_classes import mnist
 from netpurify.experiments.figures.verdicts import graded, level, listed, show, simple, values
@@ -35,22 +35,21 @@ def cost(settings: TableRow) -> float:
 
 
 def panels(rows: list[TableRow], origin: str = "training") -> list[PlotPanel]:
-    """Accuracy and attack success, by number of layers."""
-    return [_panel(rows, origin, y) for y in ("asr_all", "accuracy")]
+    """Attack success above, accuracy below; one column per number of hidden layers."""
+    rows = main_line(rows)
+    return [_panel(rows, origin, y, depth) for y in ("asr_all", "accuracy") for depth in values(rows, "layers")]
 
 
-def _panel(rows: list[TableRow], origin: str, y: str) -> PlotPanel:
-    lines: list[Line] = []
-    fixed: dict[str, Any] = {"x": "ratio", "y": y}
-    for depth in values(rows, "layers"):
-        lines.append(line(rows, f"l = {depth}, before", baseline=True, method="before", layers=depth, **fixed))
-        after: dict[str, Any] = {"method": "l1", "layers": depth, "origin": origin}
-        lines.append(line(rows, f"l = {depth}, after", **after, **fixed))
-    if y == "asr_all":
-        lines.append(chance(values(rows, "ratio")))
+def _panel(rows: list[TableRow], origin: str, y: str, depth: int) -> PlotPanel:
+    fixed: dict[str, Any] = {"x": "ratio", "y": y, "layers": depth}
+    after = line(rows, f"after, l = {depth}", thing=f"l = {depth}", method="l1", origin=origin, **fixed)
+    squares = baselines(rows, ("l2",), origin=origin, **fixed)
+    lines: list[Line] = [after, *baselines(rows, ("before",), **fixed), *squares]
     if y == "accuracy":
-        return PlotPanel("accuracy", "share of poisoned images", "accuracy", lines)
-    return rate_panel("attack success", "attack success, all images", lines)
+        return PlotPanel(f"accuracy, l = {depth}", "share of poisoned images", "accuracy", lines)
+    lines.append(chance(values(rows, "ratio")))
+    note = coincidence([after, *squares], "l1 and l2", floor=0.0, most=ALIKE)
+    return rate_panel(f"attack success, l = {depth}", "attack success rate", lines, note=note)
 
 
 def findings(rows: list[TableRow], origin: str = "training", goal: float = 0.05) -> list[Finding]:

@@ -91,9 +91,9 @@ def _logarithmic(panel: PlotPanel, lines: Iterable[Line]) -> AxisScale:
     else:
         grounded = min(values, default=math.inf) <= panel.floor
         above = [value for value in values if value > panel.floor] or [10.0 * panel.floor]
-        # Whole decades: an axis from 0.5 to 0.9 would have no tick at all.
-        bottom = panel.floor if grounded else max(panel.floor, 10.0 ** math.floor(math.log10(min(above))))
-        top = max(10.0 ** math.ceil(math.log10(max(above)) - 1e-9), 10.0 * bottom)
+        bottom, top = _with_ticks(panel.floor if grounded else min(above), max(above))
+        bottom = max(bottom, panel.floor)
+        top = max(top, 10.0 * bottom)
     ticks = _decades(bottom, top)
     if grounded:
         # If the floor is not a power of ten, the next decade may be so close that its label would cover the floor's.
@@ -103,6 +103,18 @@ def _logarithmic(panel: PlotPanel, lines: Iterable[Line]) -> AxisScale:
         labels[0] = f"≤{labels[0]}"
     factor = 10.0 ** (_MARGIN * (math.log10(top) - math.log10(bottom)))
     return AxisScale(bottom / factor, top * factor, panel.floor, ticks, labels)
+
+
+def _with_ticks(bottom: float, top: float) -> tuple[float, float]:
+    """The ends of an axis with two powers of ten at least: one from 0.5 to 0.9 would have no tick at all."""
+    low, high = math.log10(bottom), math.log10(top)
+    while math.floor(high + 1e-9) - math.ceil(low - 1e-9) < 1:
+        below, above = math.ceil(low - 1e-9) - 1, math.floor(high + 1e-9) + 1
+        if low - below < above - high:
+            low = float(below)
+        else:
+            high = float(above)
+    return 10.0**low, 10.0**high
 
 
 def _decades(bottom: float, top: float) -> list[float]:

@@ -1,44 +1,43 @@
 """From panels to a drawing: SVG as text, the same bytes on every call, readable on paper, desktop and phone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netpurify.errors import InputError
 from netpurify.findings import Line, PlotPanel
-from netpurify.report.kit.canvas import COLOURS, GRID, literal, render
+from netpurify.report.kit.canvas import GRID, literal, render
 from netpurify.report.kit.scales import AxisScale, heights, scales_of
+from netpurify.report.reproduction.legends import legend, look
+from netpurify.report.reproduction.looks import Stroke, strokes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKERS = ("o", "s", "^", "D", "v", "<", ">", "P")
-_DASHES = ((4.0, 2.0), (1.2, 1.6), (6.0, 2.0, 1.2, 2.0), (2.5, 1.2))
-_PANEL = (3.3, 2.7)
-"""Width and height of a panel in inches: at 10 points, text stays above 9 pixels where three share a tablet's width."""
+_WIDTHS = {1: 4.375, 2: 8.75}
+"""Inches across for one panel in a row, and for two or more: a column of a journal (3.5) and a page of two (7 to 7.16),
+where all is printed at four fifths of its size and the smallest text, 9 points, is larger than 7."""
+_HEIGHTS = {1: 2.9, 2: 2.8, 3: 2.5}
+"""Inches of a row of panels without the legend."""
 _MOST_ROWS_ABOVE = 3
 """Rows of panels that have their legend below them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stroke:
-    """How one label looks in every panel of a figure."""
-
-    colour: str
-    marker: str
-    dashes: tuple[float, ...] | None
-    baseline: bool
+_SMALL = 9.0
+"""Points of a panel's note."""
+_THINNEST = 0.004
+"""Share of the axis's height from which a band is one; what is thinner would be a ribbon around its line."""
 
 
 def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = None) -> str:
     """Draws panels side by side with one legend for all.
 
-    Lines are medians, bands go from the first to the third quartile, baselines are thin and dashed. Values that are not
-    finite leave a gap; values at or below the floor of a logarithmic axis stand on it. Panels with the same vertical
-    label share one scale.
+    Lines are medians, bands go from the first to the third quartile, baselines are thin and dashed. What a line looks
+    like is decided by the thing that it shows, the same in all figures; numbered steps go from light to dark. Values
+    that are not finite leave a gap; values at or below the floor of a logarithmic axis stand on it. Panels with the
+    same vertical label share one scale. Printed at the width of a journal's page, or of its column if ``columns`` is 1,
+    no text is smaller than 7 points.
 
     Args:
         panels: What to draw, in reading order.
@@ -58,7 +57,7 @@ def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = 
     rows = -(-len(panels) // columns)
     return render(
         lambda figure: _fill(figure, panels, rows=rows, columns=columns),
-        size=(columns * _PANEL[0], rows * _PANEL[1]),
+        size=(_WIDTHS[min(columns, 2)], rows * _HEIGHTS[min(columns, 3)]),
         title=title or "; ".join(panel.title for panel in panels),
         description=describe(panels),
     )
@@ -69,29 +68,13 @@ def columns_of(panels: Sequence[PlotPanel]) -> int:
     return 2 if len(panels) in (2, 4) else min(len(panels), 3)
 
 
-def strokes_of(panels: Sequence[PlotPanel]) -> dict[str, Stroke]:
-    """One look for each label, by the order in which labels come, baselines after all others."""
-    lines: dict[str, Line] = {}
-    for panel in panels:
-        for line in panel.lines:
-            lines.setdefault(line.label, line)
-    strokes = {}
-    baselines = 0
-    for place, line in enumerate(sorted(lines.values(), key=lambda line: line.baseline)):
-        # 7 colours and 8 markers: no pair comes again before the 57th label.
-        dashes = _DASHES[baselines % len(_DASHES)] if line.baseline else None
-        colour, marker = COLOURS[place % len(COLOURS)], _MARKERS[place % len(_MARKERS)]
-        strokes[line.label] = Stroke(colour, marker, dashes, line.baseline)
-        baselines += line.baseline
-    return strokes
-
-
 def describe(panels: Sequence[PlotPanel]) -> str:
     """What panels show, in words, for those who do not see them."""
     sentences = []
     for panel in panels:
         names = ", ".join(line.label for line in panel.lines) or "nothing measured"
-        sentences.append(f"{panel.title}: {panel.y} against {panel.x}, for {names}.")
+        note = f" {panel.note[:1].upper()}{panel.note[1:]}." if panel.note else ""
+        sentences.append(f"{panel.title}: {panel.y} against {panel.x}, for {names}.{note}")
     return " ".join(sentences)
 
 
@@ -120,11 +103,13 @@ def _fill(figure: "Figure", panels: Sequence[PlotPanel], *, rows: int, columns: 
     for place, (panel, scale) in enumerate(zip(panels, scales, strict=True)):
         axes = figure.add_subplot(rows, columns, place + 1)
         _panel(axes, panel, scale, strokes)
+        row = panels[place - place % columns :][:columns]
+        _head(axes, panel, width=42 if columns < 3 else 28, room=any(other.note for other in row))
         if place % columns and scales[place - 1] is scale:
             # The same axis as its neighbour's: said once, read along the grid, and the room goes to the lines.
             axes.set_ylabel("")
             axes.tick_params(axis="y", labelleft=False)
-    _legend(figure, strokes, rows=rows, columns=columns)
+    legend(figure, strokes, above=rows > _MOST_ROWS_ABOVE)
 
 
 def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, Stroke]) -> None:
@@ -136,50 +121,46 @@ def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, 
     axes.grid(color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(literal(panel.title, 30))
     axes.set_xlabel(literal(panel.x, 36))
     axes.set_ylabel(literal(panel.y, 30))
     axes.locator_params(axis="x", nbins=6)
-    # Baselines first, so that the method lies on top where both meet.
-    for line in sorted(panel.lines, key=lambda line: not line.baseline):
-        _line(axes, line, scale, strokes[line.label])
+    # Baselines first, so that the method lies on top where both meet, and last of all what it would hide.
+    for line in sorted(panel.lines, key=lambda line: (strokes[line.label].top, not line.baseline)):
+        # Bands that lie on each other add up to a dark one, which would hide the lines.
+        _line(axes, line, scale, strokes[line.label], opacity=min(0.16, 1.0 / len(panel.lines)))
     if not any(np.isfinite(heights(line.median, scale)).any() for line in panel.lines):
         axes.set_xticks([])
         axes.text(0.5, 0.5, "nothing measured", transform=axes.transAxes, ha="center", va="center")
 
 
-def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke) -> None:
+def _head(axes: "Axes", panel: PlotPanel, *, width: int, room: bool) -> None:
+    """The title, and the note below it; ``room`` keeps the titles of a row at one height."""
+    axes.set_title(literal(panel.title, width), pad=_SMALL + 9.0 if room else 6.0)
+    if panel.note:
+        place = {"xy": (0.5, 1.0), "xycoords": "axes fraction", "xytext": (0.0, 4.0), "textcoords": "offset points"}
+        note = axes.annotate(literal(panel.note, 60), **place, ha="center", va="bottom", fontsize=_SMALL)
+        note.set_in_layout(False)  # it may reach into the gap between panels, which keep their widths
+
+
+def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke, *, opacity: float) -> None:
     x = np.asarray(line.x, np.float64)
     low, high = heights(line.low, scale), heights(line.high, scale)
-    opacity = 0.10 if stroke.baseline else 0.18
-    axes.fill_between(x, low, high, color=stroke.colour, alpha=opacity, linewidth=0.0)
-    axes.plot(x, heights(line.median, scale), **_look(stroke))
+    wide = _extent(low, high, scale) > _THINNEST
+    grounded = np.zeros_like(wide) if scale.floor is None else low <= scale.floor
+    shade = {"color": stroke.colour, "alpha": 0.5 * opacity if stroke.thin else opacity}
+    # No wedge between points where a quarter of the trials is exact and points where none is, or where trials agree:
+    # it would be as tall as the axis, and nothing was measured there.
+    for run in (wide & grounded, wide & ~grounded):
+        alone = run & ~np.r_[False, run[:-1]] & ~np.r_[run[1:], False]
+        if (run & ~alone).any():
+            axes.fill_between(x, low, high, where=list(run), linewidth=0.0, **shade)
+        if alone.any():
+            axes.vlines(x[alone], low[alone], high[alone], linewidth=4.0, **shade)
+    axes.plot(x, heights(line.median, scale), **look(stroke))
 
 
-def _look(stroke: Stroke) -> dict[str, Any]:
-    look: dict[str, Any] = {"color": stroke.colour, "marker": stroke.marker}
-    if not stroke.baseline:
-        return {**look, "linewidth": 1.9, "markersize": 5.0, "markeredgecolor": "white", "markeredgewidth": 0.6}
-    hollow = {"markersize": 4.5, "markerfacecolor": "white", "markeredgewidth": 0.9}
-    return {**look, **hollow, "linewidth": 1.1, "linestyle": (0.0, stroke.dashes)}
-
-
-def _legend(figure: "Figure", strokes: dict[str, Stroke], *, rows: int, columns: int) -> None:
-    """Every label once, in as few lines of about equal length as the width allows."""
-    from matplotlib.lines import Line2D
-
-    if not strokes:
-        return
-    handles = [Line2D([], [], label=literal(label, 36), **_look(stroke)) for label, stroke in strokes.items()]
-    # In a long column of panels the foot is far from the first of them.
-    where = "outside lower center" if rows <= _MOST_ROWS_ABOVE else "outside upper center"
-    for lines in range(-(-len(handles) // (2 * columns)), len(handles) + 1):
-        legend = figure.legend(
-            handles=handles, loc=where, ncols=-(-len(handles) // lines), frameon=False, handlelength=3.0
-        )
-        extent = legend.get_window_extent()
-        if extent.width <= figure.bbox.width or lines == len(handles):
-            # The legend takes its own height, not that of the panels.
-            figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
-            return
-        legend.remove()
+def _extent(low: NDArray[np.float64], high: NDArray[np.float64], scale: AxisScale) -> NDArray[np.float64]:
+    """How much of the axis lies between two heights; 0 where one of them is missing."""
+    if scale.floor is None:
+        return np.nan_to_num((high - low) / (scale.high - scale.low))
+    return np.nan_to_num(np.log(high / low) / np.log(scale.high / scale.low))

@@ -13,7 +13,10 @@ PAPER = (
     "Approach with Theoretical Guarantee in One-Hidden-Layer Case. IEEE Journal of Selected Topics in Signal "
     "Processing 19 (3), 507-519, 2025, doi:10.1109/JSTSP.2025.3549950, arXiv:2407.11031."
 )
-KEY = "Lines are medians over trials, bands go from the first to the third quartile; thin and dashed: to compare with."
+KEY = (
+    "Lines are medians over trials, bands go from the first to the third quartile; solid: after purification, numbered "
+    "steps from light to dark; thin and dashed: to compare with. One thing has one look in all figures."
+)
 NOTHING = "No trial succeeded, so there is nothing to draw and no claim was judged."
 CLAIMS = ("The paper's claim", "Measured", "By the paper's measure", "Against doing nothing", "What to understand")
 ADDITIONS = ("Our statement", "Measured", "Verdict", "What to understand")
