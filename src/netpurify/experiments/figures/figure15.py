@@ -5,7 +5,7 @@ from typing import Any
 
 from netpurify import lad
 from netpurify.experiments.figures.own_statements import half_limit, number, setting, statement
-from netpurify.experiments.figures.panels import line
+from netpurify.experiments.figures.panels import generic_line, line, rate_panel
 from netpurify.experiments.figures.seven_laws import LAWS, by_seven_laws
 from netpurify.experiments.figures.verdicts import values
 from netpurify.findings import (
@@ -50,20 +50,17 @@ def cost(settings: TableRow) -> float:
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """W by the share chosen and by the share really altered; beta at the larger p, with the rival that breaks it."""
     own = select(rows, layer="W")
-    chosen = "share eps that the law may alter"
+    generic = generic_line(SHARES, [_odds(own, share) for share in SHARES])
+    chosen, really = "share eps that the law may alter", "share of weights really altered"
+    by_law = _by_law(own)
     return [
-        PlotPanel("W", chosen, "share of exact filters", _by_law(own), limits=(0.0, 1.02)),
-        PlotPanel(
-            "W, by what was really altered",
-            "share of altered weights",
-            "share of exact filters",
-            [*_by_law(_really(own), x="really"), _generic(own)],
-            limits=(0.0, 1.02),
-        ),
+        rate_panel("W", "share of exact filters", by_law, x=chosen, note=_apart(by_law)),
+        rate_panel("W, by what was really altered", "share of exact filters",
+                   [*_by_law(_really(own), x="really"), generic], x=really),
         *(
-            PlotPanel(f"beta, p = {p}", chosen, "share of exact copies of beta",
-                      [*_by_law(select(rows, layer="beta", p=p)), *_survivors(select(rows, layer="beta", p=p))],
-                      limits=(0.0, 1.02))
+            rate_panel(f"beta, p = {p}", "share of exact copies of beta",
+                       [*_by_law(select(rows, layer="beta", p=p)), *_survivors(select(rows, layer="beta", p=p))],
+                       x=chosen)
             for p in values(rows, "p")[-2:]
         ),
     ]  # fmt: skip
@@ -73,16 +70,17 @@ def _by_law(rows: list[TableRow], x: str = "eps") -> list[Line]:
     return [line(rows, law, x=x, y="exact", law=law) for law in LAWS]
 
 
+def _apart(lines: list[Line]) -> str:
+    """How far the laws that alter what eps says lie apart."""
+    medians = [one.median for one in lines if one.label != "bit flip"]
+    gap = max((max(at) - min(at) for at in zip(*medians, strict=True)), default=float("nan"))
+    return f"all but bit flip within {gap:.2f}"
+
+
 def _really(rows: list[TableRow]) -> list[TableRow]:
     """The rows with the mean share that was really altered by their law at their eps, as ``really``."""
     means = summarise(rows, ["law", "eps"], "altered")
     return [row | {"really": round(means[row["law"], row["eps"]].mean, 3)} for row in rows]
-
-
-def _generic(rows: list[TableRow]) -> Line:
-    """The odds of a generic design, over the shares that were really altered."""
-    points: list[TableRow] = [{"share": share, "odds": _odds(rows, share)} for share in SHARES]
-    return line(points, "generic", x="share", y="odds", baseline=True)
 
 
 def _odds(rows: list[TableRow], altered: float, missing: float = 0.0) -> float:
@@ -94,7 +92,7 @@ def _odds(rows: list[TableRow], altered: float, missing: float = 0.0) -> float:
 
 def _survivors(rows: list[TableRow]) -> list[Line]:
     """Copies of beta that no shift of all entries explains better."""
-    return [line(rows, f"{law}: no shift is better", x="eps", y="shift", baseline=True, law=law)
+    return [line(rows, f"{law}: no shift is better", x="eps", y="shift", baseline=True, thing=law, law=law)
             for law in ("N(1, 1)", "constant 1")]  # fmt: skip
 
 

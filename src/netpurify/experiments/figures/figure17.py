@@ -89,17 +89,23 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
     for kind, title in titles.items():
         cases = [(name, own) for name, own in _cases(rows) if _kind(own) == kind]
         lines = [line(own, name, x="eps", y="exact") for name, own in cases]
-        generic = [line(cases[0][1], f"generic, {cases[0][0]}", x="eps", y="predicted", baseline=True)]
+        generic = [_formula(*cases[0])]
         drawn.append(rate_panel(title, "share of exact filters", [*lines, *generic], x="share of altered weights"))
     limits = [_limits(rows, kind) for kind in titles]
     table: list[TableRow] = [{"ratio": math.log2(ratio), "limit": limit} for ratio, limit in PUBLISHED.items()]
     published = line(table, "Gao and Lafferty", x="ratio", y="limit", baseline=True)
-    generic = line(_points(rows, "predicted"), "generic", x="ratio", y="limit", baseline=True)
+    generic = line(
+        _points(rows, "predicted"), "formula, random design", x="ratio", y="limit", baseline=True, thing="generic"
+    )
     x = "log2 of fan-in over rank"
     return [
         *drawn,
         rate_panel("half of the filters exact", "share of altered weights", [*limits, generic, published], x=x),
     ]
+
+
+def _formula(name: str, rows: list[TableRow]) -> Line:
+    return line(rows, f"formula, {name}", x="eps", y="predicted", baseline=True, thing=name)
 
 
 def _points(rows: list[TableRow], column: str = "exact", kind: str | None = None) -> list[TableRow]:

@@ -5,12 +5,12 @@ from typing import Any
 
 from netpurify.experiments.figures.dense_noise import LEVELS, ROUNDED, every_weight_a_little
 from netpurify.experiments.figures.own_statements import cell, number, setting, statement
-from netpurify.experiments.figures.panels import line, rate_panel
+from netpurify.experiments.figures.panels import NAMES, line, rate_panel
 from netpurify.experiments.figures.verdicts import level, values
 from netpurify.findings import Evidence, Experiment, Figure, Finding, Line, Mode, PlotPanel, Rule, TableRow, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
-METHODS = {"l1": "l1", "l2": "l2", "contaminated": "contaminated", "initial weights": "initial weights"}
+METHODS = ("l1", "l2", "contaminated", "initial weights")
 AXES = {
     "noise": ("normal noise on every weight", "log10 of its standard deviation"),
     "quantised": ("every weight quantised", "bits"),
@@ -57,10 +57,12 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
 
 
 def _lines(rows: list[TableRow], x: str) -> list[Line]:
-    return [
-        line(rows, label, x=x, y="W_error", method=method, baseline=method not in ("l1", "contaminated"))
-        for method, label in METHODS.items()
-    ]
+    own = line(rows, "l1", x=x, y="W_error", method="l1")
+    others = (
+        line(rows, NAMES[method], x=x, y="W_error", method=method, baseline=True, thing=method)
+        for method in METHODS[1:]
+    )
+    return [own, *others]
 
 
 DENSE = Rule(
