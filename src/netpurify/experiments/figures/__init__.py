@@ -2,7 +2,8 @@
 
 A file holds the claim, the grid, one trial, the plot and the findings of its figure. The modules beside the figures
 hold the parts that several figures share: trials (``altered_weights``, ``backdoors``, ``three_classes``), plots
-(``panels``) and rules (``trends``, ``verdicts``).
+(``panels``), rules (``rules``) and how they are applied (``ladder``, ``weight_claims``, ``image_claims``, ``trends``,
+``verdicts``), and the settings beside the paper's words (``settings``, ``paper_settings``, ``setting_reasons``).
 """
 
 from netpurify.experiments.figures import (
