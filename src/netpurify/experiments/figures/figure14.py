@@ -10,7 +10,7 @@ from torch import Tensor
 from netpurify import lad
 from netpurify.contaminate import Law, Normal, SignFlip
 from netpurify.experiments.figures.altered_weights import Cell
-from netpurify.experiments.figures.many_units import Layer, copies_of_beta, recovered
+from netpurify.experiments.figures.many_units import TrainedLayer, copies_of_beta, recovered
 from netpurify.experiments.figures.own_statements import number, setting, statement
 from netpurify.experiments.figures.panels import line
 from netpurify.experiments.figures.three_classes import ThreeClasses, mnist
@@ -66,7 +66,10 @@ def trial(settings: TableRow, seed: int) -> list[TableRow]:
     start = PatchCNN(m=cell["m"], k=cell["k"], p=cell["p"], generator=generator)
     training = train(start, inputs, targets, gamma=cell["gamma"], regime="sequential", steps=cell["steps"])
     copies = [copies_of_beta(network, cell["copies"]) for network in (training.initial, training.trained)]
-    layers = {"W": Layer(training.initial, training.trained, "hidden.0"), "beta": Layer(copies[0], copies[1], "output")}
+    layers = {
+        "W": TrainedLayer(training.initial, training.trained, "hidden.0"),
+        "beta": TrainedLayer(copies[0], copies[1], "output"),
+    }
     designs = {"W": training.trained.patches(inputs), "beta": _features(training, inputs)}
     rows: list[TableRow] = []
     for name, layer in layers.items():
@@ -106,7 +109,7 @@ def _predict(
     return lad.simulate(design, positive=positive, columns=columns, seed=PREDICTION_SEED + seed)
 
 
-def _row(odds: lad.SimulatedOdds, layer: Layer, law: Law, eps: float, inputs: Tensor, seed: int) -> Cell:
+def _row(odds: lad.SimulatedOdds, layer: TrainedLayer, law: Law, eps: float, inputs: Tensor, seed: int) -> Cell:
     found, *_ = recovered(layer, law, eps, inputs, seed)
     predicted = odds.recovery(eps)
     return {
@@ -159,8 +162,8 @@ PREDICTED = Rule(
     "units come back.",
     where="ours",
     measure="z is the difference of measured and predicted share over the standard error of both, for each data set, "
-    "layer, law and eps, over all trials. Holds: |z| <= 3 in 99 % of the cells, and a root mean square of z, over cells "
-    "predicted between 0.02 and 0.98, of at most 1.3; holds with limits: 95 %, and 2.",
+    "layer, law and eps, over all trials. Holds: |z| <= 3 in 99 % of the cells, and a root mean square of z, over "
+    "cells predicted between 0.02 and 0.98, of at most 1.3; holds with limits: 95 %, and 2.",
     reason="L1 recovery depends on which entries are altered and on the signs of the alterations, not on their sizes.",
 )
 GENERIC = Rule(
@@ -248,7 +251,7 @@ def _formula(rows: list[TableRow]) -> Finding:
     table = [[", ".join(place), *(number(over[(*place, law)]) for law in LAWS)] for place in places]
     return statement(
         GENERIC,
-        f"W, Gaussian inputs: within {off:.3f}; W on MNIST and every beta, N(1, 1): too high by up to {least:.2f} or more",
+        f"W, Gaussian inputs: within {off:.3f}; W on MNIST and every beta, N(1, 1): too high by {least:.2f} or more",
         needed=summarise(rows, ["data", "layer", "law", "eps"], "measured").values(),
         holds=off <= 0.05 and least > 0.3,
         limits=off <= 0.1 and least > 0.1,
