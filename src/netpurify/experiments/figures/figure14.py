@@ -162,8 +162,8 @@ PREDICTED = Rule(
     "units come back.",
     where="ours",
     measure="z is the difference of measured and predicted share over the standard error of both, for each data set, "
-    "layer, law and eps, over all trials. Holds: |z| <= 3 in 99 % of the cells, and a root mean square of z, over "
-    "cells predicted between 0.02 and 0.98, of at most 1.3; holds with limits: 95 %, and 2.",
+    "layer, law and eps, over all trials. Holds: |z| <= 3 in 99 % of the cells, and the root mean square of z, "
+    "where the share is predicted between 0.02 and 0.98, is at most 1.3; holds with limits: 95 %, and 2.",
     reason="L1 recovery depends on which entries are altered and on the signs of the alterations, not on their sizes.",
 )
 GENERIC = Rule(
@@ -251,7 +251,7 @@ def _formula(rows: list[TableRow]) -> Finding:
     table = [[", ".join(place), *(number(over[(*place, law)]) for law in LAWS)] for place in places]
     return statement(
         GENERIC,
-        f"W, Gaussian inputs: within {off:.3f}; W on MNIST and every beta, N(1, 1): too high by {least:.2f} or more",
+        f"W, Gaussian inputs: within {off:.3f}; W on MNIST and every beta, N(1, 1): up to {least:.2f} or more too high",
         needed=summarise(rows, ["data", "layer", "law", "eps"], "measured").values(),
         holds=off <= 0.05 and least > 0.3,
         limits=off <= 0.1 and least > 0.1,
