@@ -23,7 +23,7 @@ from netpurify.experiments.figures import (
     figure18,
     figure19,
 )
-from netpurify.experiments.figures.conclusion import conclusion
+from netpurify.experiments.figures.concluding import conclusion
 from netpurify.findings import Figure
 
 _MODULES = (
