@@ -64,7 +64,7 @@ class RuleUse:
     def facts(self) -> list[tuple[str, str]]:
         """What the rule says, name by name; sides that it does not have are left out."""
         facts = [
-            ("Where", "" if self.ours else self.rule.where),
+            ("Where", "" if self.rule.where == "ours" else self.rule.where),
             ("Rule" if self.ours else "By the paper's measure", self.rule.measure),
             ("Against doing nothing", self.rule.nothing),
             ("Why so", self.rule.reason),
