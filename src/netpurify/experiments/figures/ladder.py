@@ -83,8 +83,8 @@ def ladder_verdicts(groups: Iterable[Sequence[Ladder]]) -> tuple[Verdict, Verdic
     measure = graded(
         needed,
         holds=all(one.all_rise for one in ladders),
-        limits=not any(one.falling for one in ladders)
-        and (any(all(one.all_rise for one in group) for group in groups) or 0 < counting <= 2 * rising),
+        limits=any(all(one.all_rise for one in group) for group in groups)
+        or (0 < counting <= 2 * rising and not any(one.falling for one in ladders)),
         trials=2,
     )
     nothing = graded(

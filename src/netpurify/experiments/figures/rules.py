@@ -65,8 +65,8 @@ BETA_BY_WIDTH = Rule(
     claim="When p increases, the limit of eps for successful recovery of beta increases.",
     where="V-A, V-B; captions of Figures 2, 3 and 5",
     measure=f"{_LIMIT} Asked of the error of beta, mean over k (Figure 5: over m), from the smallest p to the largest, "
-    "with both choices of features. Holds: it rises at every error that counts, with both. With limits: it falls at "
-    "none, and rises at every error that counts with one choice, or at half of all that count or more.",
+    "with both choices of features. Holds: it rises at every error that counts, with both. With limits: it does with "
+    "one choice; or at half of all errors that count or more, falling at none.",
     nothing=f"{_HALF} rises with both choices of features: holds; with one: with limits.",
     reason=_FEATURES + _NO_ERROR + _LAZY,
 )
@@ -83,8 +83,8 @@ BETA_BY_PATCHES = Rule(
     claim="When m decreases, the limit of eps for successful recovery of beta increases.",
     where="V-A; caption of Figure 4",
     measure=f"{_LIMIT} Asked of the error of beta, from m = 30 down to 1, with both choices of features. Holds: it "
-    "rises at every error that counts, with both. With limits: it falls at none, and rises at every error that counts "
-    "with one choice, or at half of all that count or more.",
+    "rises at every error that counts, with both. With limits: it does with one choice; or at half of all errors that "
+    "count or more, falling at none.",
     nothing=f"{_HALF} rises with both choices of features: holds; with one: with limits.",
     reason=_FEATURES + _NO_ERROR + _LAZY,
 )
@@ -134,8 +134,8 @@ LIMIT_BY_IMAGES = Rule(
     claim="When n decreases, the limit of eps for successful recovery of both W and beta increases.",
     where='captions of Figures 6 and 7; V-B, V-C: "the recovery performance improves when n decreases"',
     measure=f"{_LIMIT} Asked of both layers and both places, from n = 99 down to 9. Holds: it rises at every error "
-    "that counts, for both layers and both places. With limits: it falls at none, and rises at every error that "
-    "counts for one layer in both places, or at half of all that count or more.",
+    "that counts, for both layers and both places. With limits: it does for one layer in both places; or at half of "
+    "all errors that count or more, falling at none.",
     nothing=f"{_HALF} rises for both layers and both places: holds; for one layer in both places: with limits.",
     reason=_NO_ERROR + _LAZY,
 )
