@@ -21,7 +21,11 @@ def check_figure(module, rows):
     for panel in panels:
         assert panel.lines, panel.title
         for drawn in panel.lines:
-            assert len(drawn.x) == len(drawn.low) == len(drawn.high) > 0, (panel.title, drawn.label)
+            assert len(drawn.x) == len(drawn.median) == len(drawn.low) == len(drawn.high) > 1, (
+                panel.title,
+                drawn.label,
+            )
+            assert all(value == value for value in drawn.median), (panel.title, drawn.label)
     assert plots.draw(panels).startswith("<svg")
     for finding in figure.findings(rows):
         assert finding.by_measure in CLAIM_VERDICTS

@@ -109,11 +109,11 @@ def _formula(name: str, rows: list[TableRow]) -> Line:
 
 
 def _points(rows: list[TableRow], column: str = "exact", kind: str | None = None) -> list[TableRow]:
-    """For each cell, the share at which half of the filters are exact, beside fan-in over rank."""
+    """For each cell whose patches do not span everything: where half of the filters are exact, and fan-in over rank."""
     return [
         {"ratio": math.log2(_size(own, "live") / _size(own, "rank")), "limit": half_limit(own, column)}
         for _, own in _cases(rows)
-        if kind in (None, _kind(own)) and level(own, "live").count
+        if kind in (None, _kind(own)) and _size(own, "rank") < _size(own, "live")
     ]
 
 

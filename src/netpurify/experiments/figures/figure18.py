@@ -49,8 +49,9 @@ def panels(rows: list[TableRow]) -> list[PlotPanel]:
     alone = [line(mixed, "rounding alone", x="eps", y="dense", baseline=True, method="l1")]
     error = PlotPanel(f"{ROUNDED} bits and N(1, 1)", "share of large alterations", "error of W",
                       [*_lines(mixed, "eps"), *floor, *alone], log=True, floor=1e-5)  # fmt: skip
+    large = [row for row in mixed if row["eps"]]  # without large alterations there are none to find
     found = [
-        line(mixed, name, x="eps", y=y, method="l1, noise floor")
+        line(large, name, x="eps", y=y, method="l1, noise floor")
         for y, name in (("found", "large alterations found"), ("false", "others called altered"))
     ]
     return [*dense, error, rate_panel("what the noise floor finds", "share", found, x="share of large alterations")]
