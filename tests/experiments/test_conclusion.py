@@ -2,7 +2,8 @@
 
 import pytest
 
-from netpurify.experiments.figures import backdoor_settings, conclusion, rules
+from netpurify.experiments.figures import conclusion
+from netpurify.experiments.figures.claims import attack_additions, rules
 from netpurify.findings import Finding, Rule, Verdict
 
 HOLDS, LIMITS, FAILS, UNSEEN = Verdict.HOLDS, Verdict.LIMITS, Verdict.FAILS, Verdict.UNSEEN
@@ -31,7 +32,7 @@ def test_doing_nothing_is_as_good_only_where_the_claim_fails_against_it(verdict,
 
 @pytest.mark.parametrize(("squares", "said"), [(FAILS, True), (LIMITS, False)])
 def test_least_squares_is_named_where_it_does_as_well(squares, said):
-    found = [*judged(rules.ATTACK_GONE, HOLDS, LIMITS), *judged(backdoor_settings.LEAST_SQUARES, squares)]
+    found = [*judged(rules.ATTACK_GONE, HOLDS, LIMITS), *judged(attack_additions.LEAST_SQUARES, squares)]
     assert ("least squares does so too" in conclusion({8: found})) is said
 
 

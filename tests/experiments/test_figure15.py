@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from netpurify.experiments.figures import figure15, many_units, seven_laws
-from netpurify.experiments.figures.own_statements import half_limit
+from netpurify.experiments.figures import figure15
+from netpurify.experiments.figures.claims.own_statements import half_limit
+from netpurify.experiments.figures.trials import many_units, seven_laws
 from netpurify.paper import PatchCNN
 from tests.experiments.own_figures import check_figure, table
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from netpurify.experiments.figures import figure17, overlapping
+from netpurify.experiments.figures import figure17
+from netpurify.experiments.figures.trials import overlapping
 from netpurify.paper import PatchCNN
 from tests.experiments.own_figures import check_figure, table
 

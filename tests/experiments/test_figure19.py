@@ -2,7 +2,8 @@
 
 import pytest
 
-from netpurify.experiments.figures import figure19, handcrafted
+from netpurify.experiments.figures import figure19
+from netpurify.experiments.figures.trials import handcrafted
 from tests.experiments.own_figures import check_figure, table
 
 

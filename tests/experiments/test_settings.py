@@ -5,9 +5,10 @@ import re
 import pytest
 
 from netpurify.cli import options
-from netpurify.experiments.figures import FIGURES, altered_weights
-from netpurify.experiments.figures.paper_settings import NOT_SAID, SAID
-from netpurify.experiments.figures.settings import NAMES, main_cells, units_of
+from netpurify.experiments.figures import FIGURES
+from netpurify.experiments.figures.settings.quotations import NOT_SAID, SAID
+from netpurify.experiments.figures.settings.table import NAMES, main_cells, units_of
+from netpurify.experiments.figures.trials import altered_weights
 
 PAPERS = [number for number in FIGURES if not FIGURES[number].ours]
 WORDS = {"zero": 0, "one": 1, "two": 2, "three": 3, "five": 5}

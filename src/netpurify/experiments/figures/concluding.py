@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from netpurify.experiments.figures import backdoor_settings, rules
+from netpurify.experiments.figures.claims import attack_additions, rules
 from netpurify.findings import Finding, Rule, Verdict
 
 Findings = Mapping[int, Sequence[Finding]]
@@ -59,7 +59,7 @@ _SENTENCES: tuple[tuple[str, Callable[[Findings], bool]], ...] = (
     (
         "A backdoor whose trigger lies in pixels that are blank in every clean image is taken out with nine clean "
         "images (Figure 8); plain least squares does so too.",
-        _both(_measured(rules.ATTACK_GONE, [8], HOLDS), _measured(backdoor_settings.LEAST_SQUARES, [8], FAILS)),
+        _both(_measured(rules.ATTACK_GONE, [8], HOLDS), _measured(attack_additions.LEAST_SQUARES, [8], FAILS)),
     ),
     (
         "A backdoor in pixels that clean images use is weakened by the 20 points that the paper reports and not "
@@ -69,7 +69,7 @@ _SENTENCES: tuple[tuple[str, Callable[[Findings], bool]], ...] = (
     (
         "All of this needs clean images: with the training images as they were trained on, poisoned ones included, "
         "nothing is removed (Figures 8 and 9).",
-        _measured(backdoor_settings.AS_TRAINED, [8, 9], HOLDS),
+        _measured(attack_additions.AS_TRAINED, [8, 9], HOLDS),
     ),
     (
         "On MNIST accuracy does not fall with more hidden layers, as the paper says it does (Figures 10 and 11).",

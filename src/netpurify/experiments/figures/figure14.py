@@ -9,12 +9,12 @@ from torch import Tensor
 
 from netpurify import lad
 from netpurify.contaminate import Law, Normal, SignFlip
-from netpurify.experiments.figures.altered_weights import Cell
-from netpurify.experiments.figures.many_units import TrainedLayer, copies_of_beta, recovered
-from netpurify.experiments.figures.own_statements import number, setting, statement
+from netpurify.experiments.figures.claims.own_statements import number, setting, statement
+from netpurify.experiments.figures.claims.verdicts import values
 from netpurify.experiments.figures.panels import line
-from netpurify.experiments.figures.three_classes import ThreeClasses, mnist
-from netpurify.experiments.figures.verdicts import values
+from netpurify.experiments.figures.trials.altered_weights import Cell
+from netpurify.experiments.figures.trials.many_units import TrainedLayer, copies_of_beta, recovered
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses, mnist
 from netpurify.findings import (
     Evidence,
     Experiment,

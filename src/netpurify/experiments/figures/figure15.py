@@ -4,10 +4,10 @@ from statistics import NormalDist
 from typing import Any
 
 from netpurify import lad
-from netpurify.experiments.figures.own_statements import half_limit, number, setting, statement
+from netpurify.experiments.figures.claims.own_statements import half_limit, number, setting, statement
+from netpurify.experiments.figures.claims.verdicts import values
 from netpurify.experiments.figures.panels import generic_line, line, rate_panel
-from netpurify.experiments.figures.seven_laws import LAWS, by_seven_laws
-from netpurify.experiments.figures.verdicts import values
+from netpurify.experiments.figures.trials.seven_laws import LAWS, by_seven_laws
 from netpurify.findings import (
     Evidence,
     Experiment,

@@ -3,11 +3,11 @@
 import math
 from itertools import pairwise
 
-from netpurify.experiments.figures.overlapping import convolution
-from netpurify.experiments.figures.own_statements import half_limit, number, setting, statement
+from netpurify.experiments.figures.claims.own_statements import half_limit, number, setting, statement
+from netpurify.experiments.figures.claims.verdicts import level
 from netpurify.experiments.figures.panels import line, rate_panel
-from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import level
+from netpurify.experiments.figures.trials.overlapping import convolution
+from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import (
     Evidence,
     Experiment,

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from netpurify.experiments.figures.dense_noise import LEVELS, ROUNDED, every_weight_a_little
-from netpurify.experiments.figures.own_statements import cell, number, setting, statement
+from netpurify.experiments.figures.claims.own_statements import cell, number, setting, statement
+from netpurify.experiments.figures.claims.verdicts import level, values
 from netpurify.experiments.figures.panels import NAMES, line, rate_panel
-from netpurify.experiments.figures.verdicts import level, values
+from netpurify.experiments.figures.trials.dense_noise import LEVELS, ROUNDED, every_weight_a_little
 from netpurify.findings import Evidence, Experiment, Figure, Finding, Line, Mode, PlotPanel, Rule, TableRow, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)

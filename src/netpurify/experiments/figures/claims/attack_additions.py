@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.backdoor_numbers import LETTERS, PLACES, points
-from netpurify.experiments.figures.backdoors import MAIN, NAMED_ORIGINS, ORIGINS
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.attack_numbers import LETTERS, PLACES, points
+from netpurify.experiments.figures.claims.trends import change
+from netpurify.experiments.figures.claims.verdicts import cell, graded, level, trials_of, values
 from netpurify.experiments.figures.panels import CHANCE
-from netpurify.experiments.figures.trends import change
-from netpurify.experiments.figures.verdicts import cell, graded, level, trials_of, values
+from netpurify.experiments.figures.trials.backdoors import MAIN, NAMED_ORIGINS, ORIGINS
 from netpurify.findings import Evidence, Finding, Rule, TableRow, TrialSummary, select
 
 CLEAN_IMAGES = {

@@ -6,8 +6,14 @@ import torch
 from torch import Tensor
 
 from netpurify.contaminate import BitFlip, Cauchy, Constant, Law, Normal, Quantise, SignFlip
-from netpurify.experiments.figures.altered_weights import Cell
-from netpurify.experiments.figures.many_units import TrainedLayer, change, copies_of_beta, first_filters, recovered
+from netpurify.experiments.figures.trials.altered_weights import Cell
+from netpurify.experiments.figures.trials.many_units import (
+    TrainedLayer,
+    change,
+    copies_of_beta,
+    first_filters,
+    recovered,
+)
 from netpurify.paper import PatchCNN, train
 
 LAWS: dict[str, Law] = {

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from netpurify import data
 from netpurify.contaminate import Normal, contaminate
-from netpurify.experiments.figures.three_classes import ThreeClasses
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, Purified, Training, compare, purify, train, train_output
 
 Cell = dict[str, Any]

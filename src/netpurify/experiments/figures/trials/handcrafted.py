@@ -15,8 +15,8 @@ from torch import Tensor
 
 from netpurify import network
 from netpurify.contaminate import Pixels, measure
-from netpurify.experiments.figures.altered_weights import Cell
-from netpurify.experiments.figures.three_classes import ThreeClasses
+from netpurify.experiments.figures.trials.altered_weights import Cell
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, Training, compare, purify, train
 
 TARGET = 0

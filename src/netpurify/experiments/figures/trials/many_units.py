@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from netpurify.contaminate import Law, contaminate
-from netpurify.experiments.figures.altered_weights import NOISE_SEED, Cell
+from netpurify.experiments.figures.trials.altered_weights import NOISE_SEED, Cell
 from netpurify.paper import PatchCNN, Purified, compare, purify
 
 SEEN = 1e-6

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
-from netpurify.experiments.figures.altered_weights import LAW
-from netpurify.experiments.figures.paper_settings import NOT_SAID, SAID
-from netpurify.experiments.figures.setting_reasons import reason_for
+from netpurify.experiments.figures.settings.quotations import NOT_SAID, SAID
+from netpurify.experiments.figures.settings.reasons import reason_for
+from netpurify.experiments.figures.trials.altered_weights import LAW
 from netpurify.findings import Experiment, Scalar, SettingRow, TableRow
 from netpurify.paper import train
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from netpurify import lad, network
 from netpurify.contaminate import Normal, contaminate
-from netpurify.experiments.figures.altered_weights import NOISE_SEED, Cell
-from netpurify.experiments.figures.three_classes import ThreeClasses
+from netpurify.experiments.figures.trials.altered_weights import NOISE_SEED, Cell
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, train
 
 EXACT = 1e-6

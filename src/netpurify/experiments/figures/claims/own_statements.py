@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from netpurify.experiments.figures.verdicts import graded
+from netpurify.experiments.figures.claims.verdicts import graded
 from netpurify.findings import Evidence, Finding, Rule, SettingRow, TableRow, TrialSummary, summarise
 
 NOT_IN_THE_PAPER = "not in the paper"
