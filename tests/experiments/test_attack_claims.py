@@ -128,17 +128,17 @@ def test_places_are_compared_in_both_directions(success, robust, expected):
 @pytest.mark.parametrize(("success", "expected"), [(0.7, HOLDS), (0.82, LIMITS), (0.9, FAILS)])
 def test_depths_are_judged_by_the_worst(success, expected):
     rows = table(depths=(1, 2), counts=(36,))
-    deep = [row | {"asr_all": success} if row["method"] == "l1" and row["layers"] == 2 else row for row in rows]
-    assert deep.attack_reduced(deep, "training").by_measure is expected
+    changed = [row | {"asr_all": success} if row["method"] == "l1" and row["layers"] == 2 else row for row in rows]
+    assert deep.attack_reduced(changed, "training").by_measure is expected
 
 
 @pytest.mark.parametrize(
-    ("deep", "expected"),
+    ("accuracy", "expected"),
     [(0.93, HOLDS), (0.97, FAILS), (0.88, FAILS)],
     ids=["falls marginally", "rises", "falls by more than marginally"],
 )
-def test_accuracy_against_depth_can_fail_in_both_ways(deep, expected):
-    shallow, other = table(counts=(36,)), table(counts=(36,), accuracy=deep, l1_accuracy=deep - 0.01)
+def test_accuracy_against_depth_can_fail_in_both_ways(accuracy, expected):
+    shallow, other = table(counts=(36,)), table(counts=(36,), accuracy=accuracy, l1_accuracy=accuracy - 0.01)
     rows = [*shallow, *(row | {"layers": 3} for row in other)]
     # A spread, without which any difference would be clear.
     rows = [row | {"accuracy": row["accuracy"] + 0.002 * (row["trial"] % 2) * (row["layers"] == 3)} for row in rows]
