@@ -2,7 +2,7 @@
 
 import pytest
 
-from netpurify.experiments.figures.claims import attack, attack_additions
+from netpurify.experiments.figures.claims import attack, attack_additions, deep
 from netpurify.experiments.figures.claims.attack_numbers import gain
 from netpurify.findings import Verdict, select
 
