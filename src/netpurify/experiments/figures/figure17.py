@@ -83,29 +83,25 @@ def _kind(rows: list[TableRow]) -> str:
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
-    """Exact filters by stride and padding, for signals and digits; limits by fan-in over rank."""
-    titles = {"signals": "normal signals, kernel of 200", "digits": "digits", "single": "single patches of 200"}
+    """Exact filters by stride, for signals and digits of one kernel; limits by fan-in over rank, for all cells."""
     drawn = []
-    for kind, title in titles.items():
-        cases = [(name, own) for name, own in _cases(rows) if _kind(own) == kind]
-        lines = [line(own, name, x="eps", y="exact") for name, own in cases]
-        generic = [_formula(*cases[0])]
-        drawn.append(rate_panel(title, "share of exact filters", [*lines, *generic], x="share of altered weights"))
-    limits = [_limits(rows, kind) for kind in titles]
+    for kind, title in (("signals", "normal signals"), ("digits", "digits, 14 x 28")):
+        own = [row for row in rows if row["rows"] in (1, 14) and not row["padding"] and _kind([row]) == kind]
+        cells = group(own, ["stride"]).items()
+        lines = [line(members, f"stride {stride}", x="eps", y="exact") for (stride,), members in cells]
+        formulas = [_formula(members, "eps", "predicted") for _, members in cells]
+        drawn.append(rate_panel(title, "share of exact filters", [*lines, *formulas], x="share of altered weights"))
+    names = {"signals": "normal signals", "single": "single patches", "digits": "digits"}
+    limits = [line(_points(rows, "exact", kind), name, x="ratio", y="limit") for kind, name in names.items()]
     table: list[TableRow] = [{"ratio": math.log2(ratio), "limit": limit} for ratio, limit in PUBLISHED.items()]
     published = line(table, "Gao and Lafferty", x="ratio", y="limit", baseline=True)
-    generic = line(
-        _points(rows, "predicted"), "formula, random design", x="ratio", y="limit", baseline=True, thing="generic"
-    )
-    x = "log2 of fan-in over rank"
-    return [
-        *drawn,
-        rate_panel("half of the filters exact", "share of altered weights", [*limits, generic, published], x=x),
-    ]
+    formula = _formula(_points(rows, "predicted"), "ratio", "limit")
+    title, y = "half of the filters exact", "share of altered weights"
+    return [*drawn, rate_panel(title, y, [*limits, formula, published], x="log2 of fan-in over rank")]
 
 
-def _formula(name: str, rows: list[TableRow]) -> Line:
-    return line(rows, f"formula, {name}", x="eps", y="predicted", baseline=True, thing=name)
+def _formula(rows: list[TableRow], x: str, y: str) -> Line:
+    return line(rows, "formula, random design", x=x, y=y, baseline=True, thing="generic")
 
 
 def _points(rows: list[TableRow], column: str = "exact", kind: str | None = None) -> list[TableRow]:
@@ -115,11 +111,6 @@ def _points(rows: list[TableRow], column: str = "exact", kind: str | None = None
         for _, own in _cases(rows)
         if kind in (None, _kind(own)) and _size(own, "rank") < _size(own, "live")
     ]
-
-
-def _limits(rows: list[TableRow], kind: str) -> Line:
-    names = {"signals": "overlapping, normal signals", "digits": "digits", "single": "single patches"}
-    return line(_points(rows, "exact", kind), names[kind], x="ratio", y="limit")
 
 
 def _size(rows: list[TableRow], column: str) -> float:
