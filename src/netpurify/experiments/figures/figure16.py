@@ -60,7 +60,7 @@ def _panel(rows: list[TableRow], name: str, y: str) -> PlotPanel:
         line(own, NAMES[origin], origin=origin, **fixed) for origin in ORIGINS if select(own, origin=origin)
     ]
     before = [row | {"clean": n} for row in select(own, method="before") for n in COUNTS]
-    lines.append(line(before, "before", baseline=True, x="clean", y=y))
+    lines.append(line(before, "before purification", baseline=True, thing="contaminated", x="clean", y=y))
     if y == "asr_all":
         lines.append(chance(COUNTS))
     return rate_panel(f"{DATA[name]}: {y.replace('asr_all', 'attack success')}", _RATES[y], lines, "clean images")
