@@ -82,5 +82,5 @@ FIGURE = Figure(
     units=units_of,
     panels=panels,
     findings=findings,
-    remarks=("Raw pixels are not usable: without centring purification can raise the attack's success.",),
+    remarks=figure08.FIGURE.remarks,
 )

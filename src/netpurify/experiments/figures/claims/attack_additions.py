@@ -72,6 +72,7 @@ def as_trained(rows: list[TableRow], n: int, columns: tuple[str, ...] = ("clean"
         None,
         f"{points(taken)} points taken off with {n} images as trained on",
         [table],
+        "Whoever purifies with the training set must know that it is clean.",
         ours=True,
     )
 
@@ -84,12 +85,13 @@ def other_settings(rows: list[TableRow], step: dict[str, Any]) -> Finding | None
     taken = {
         (name, origin): _taken(select(rows, variant=name), origin, step) for name in variants for origin in ORIGINS
     }
-    apart = max(abs(taken[name, origin].mean - taken[MAIN, origin].mean) for name, origin in taken)
+    off = {place: abs(found.mean - taken[MAIN, place[1]].mean) for place, found in taken.items()}
+    (most, where), apart = max(off.items(), key=lambda item: item[1])
     return Finding(
         OTHER_SETTINGS,
         graded(taken.values(), holds=apart <= 0.05, limits=apart <= 0.1),
         None,
-        f"the points taken off differ by up to {100 * apart:.1f}",
+        f"the points taken off differ by up to {100 * apart:.1f}: {points(taken[most, where])} with {most} ({PLACES[where]})",
         [_variants(rows, variants, taken, step)],
         ours=True,
     )
