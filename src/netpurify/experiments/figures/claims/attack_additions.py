@@ -91,7 +91,8 @@ def other_settings(rows: list[TableRow], step: dict[str, Any]) -> Finding | None
         OTHER_SETTINGS,
         graded(taken.values(), holds=apart <= 0.05, limits=apart <= 0.1),
         None,
-        f"the points taken off differ by up to {100 * apart:.1f}: {points(taken[most, where])} with {most} ({PLACES[where]})",
+        f"the points taken off differ by up to {100 * apart:.1f}: {points(taken[most, where])} with {most} "
+        f"({PLACES[where]})",
         [_variants(rows, variants, taken, step)],
         ours=True,
     )
