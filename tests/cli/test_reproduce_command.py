@@ -1,10 +1,13 @@
 import gzip
+import hashlib
 import os
 import re
 import subprocess
 import sys
 
 import pytest
+
+from netpurify.cli import options
 
 
 @pytest.mark.slow
@@ -14,7 +17,14 @@ def test_figure_2_by_one_command_twice(run, tmp_path):
     command = [sys.executable, "-m", "netpurify", *options, "--report", str(page), "--markdown", str(text)]
     first = subprocess.run(command, capture_output=True, text=True, check=False)
     assert first.returncode == 0, first.stderr
-    assert "When k increases, the limit of eps" in " ".join(first.stdout.split()).replace("  ", " ")
+    said = " ".join(first.stdout.split())
+    assert "When k increases, the limit of eps" in said
+    assert "4 claims of the paper in 1 figure were judged" in said
+    assert "what we add" in said
+    for content in (page.read_text(), text.read_text()):
+        assert re.search(r"[0-9a-f]{40}|unknown", content)
+        assert "torch " in content
+        assert hashlib.sha256((tmp_path / "quick" / "synthetic-p-k.csv").read_bytes()).hexdigest() in content
     table = tmp_path / "quick" / "synthetic-p-k.csv"
     before = table.read_bytes()
     assert "<svg" in page.read_text()
@@ -51,7 +61,8 @@ def test_plan_says_the_cost_and_runs_nothing(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reproduce", "1"], "figures are numbered 2 to 13; got [1]"),
+        (["reproduce", "1"], f"figures are numbered 2 to {options.FIGURES[-1]}; got [1]"),
+        (["reproduce", "2", "--ours"], "--ours and numbers of figures exclude each other"),
         (["reproduce", "--quick", "--full"], "exclude each other"),
         (["reproduce", "2", "--trials", "0"], "--trials"),
         (["reproduce", "2", "--jobs", "0"], "--jobs"),

@@ -45,7 +45,7 @@ LIGHT = [
     (["contaminate", "absent.pt", "-o", "out.safetensors", "--share", "2"], 2),
     (["reproduce", "99"], 2), (["reproduce", "--quick", "--full"], 2), (["reproduce", "--engine", "nope"], 2),
     (["study", "astrology"], 2), (["study", "recovery", "--quick", "--full"], 2),
-    (["theory", "--regime", "both"], 2), (["theory", "--inputs", "absent.npy"], 2),
+    (["theory", "--regime", "both"], 2), (["theory", "--sweep", "eps"], 2), (["theory", "--inputs", "absent.npy"], 2),
 ]  # fmt: skip
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from netpurify.experiments.figures import FIGURES, altered_weights, figure06, rules
-from netpurify.experiments.figures.ladder import ladder, ladder_verdicts
+from netpurify.experiments.figures import FIGURES, figure06
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.ladder import ladder, ladder_verdicts
+from netpurify.experiments.figures.trials import altered_weights
 from netpurify.findings import Rule, Verdict, read_table
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

@@ -9,18 +9,10 @@ import torch
 
 from netpurify import data
 from netpurify.contaminate import Normal, contaminate
-from netpurify.experiments.figures import (
-    FIGURES,
-    altered_weights,
-    backdoors,
-    figure02,
-    figure04,
-    figure06,
-    figure08,
-    three_classes,
-)
+from netpurify.experiments.figures import FIGURES, figure02, figure04, figure06, figure08
+from netpurify.experiments.figures.claims.verdicts import graded, listed, show
 from netpurify.experiments.figures.panels import line
-from netpurify.experiments.figures.verdicts import graded, listed, show
+from netpurify.experiments.figures.trials import altered_weights, backdoors, three_classes
 from netpurify.findings import TrialSummary, Verdict, read_table
 from netpurify.paper import PatchCNN, compare, purify, train
 

@@ -1,6 +1,6 @@
 """Comparisons trial by trial: against the initial weights, from step to step, and beyond the noise between trials."""
 
-from netpurify.experiments.figures.trends import above, below, change, limits, relative, trend
+from netpurify.experiments.figures.claims.trends import above, below, change, limits, relative, trend
 from netpurify.findings import TrialSummary
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
+from netpurify.contaminate import Erase
 from netpurify.findings import Verdict
 from netpurify.paper import PatchCNN, train
 from netpurify.paper.theory import (
@@ -284,6 +285,18 @@ def test_more_patches_than_entries_are_no_case_of_lemma_4():
     found = examine(inputs, targets, system=system(m=4, p=30, steps=3), generator=generator())
     row = next(row for row in found.rows if row.part == "Lemma 4")
     assert (row.measured, row.verdict) == (None, Verdict.VACUOUS)
+
+
+def test_patches_without_ink_and_erased_weights_are_examined_all_the_same():
+    _, inputs, targets = problem(n=3, m=3, k=30, p=60)
+    inputs.reshape(3, 3, 30)[:, 0] = 0.0
+    found = examine(inputs, targets, system=system(m=3, p=60, law=Erase(), steps=5), generator=generator())
+    rows = {row.quantity: row.measured for row in found.rows}
+    assert math.isfinite(rows["|G - G-bar|^2"])
+    assert math.isfinite(rows["|H - H-bar|^2, summed over patches"])
+    assert rows["|v^ - v*|"] < 1e-2
+    net = PatchCNN(m=3, k=30, p=60, generator=generator())
+    assert all(torch.isfinite(kernel).all() for kernel in exact_kernels(net, inputs))
 
 
 def test_violation_of_13_where_only_mn_gamma_is_small():

@@ -1,16 +1,31 @@
 """Figures with made-up numbers, shaped like the real ones."""
 
-from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, Rule, SettingRow, TableRow, Verdict
+from netpurify.findings import (
+    Evidence,
+    Experiment,
+    Figure,
+    Finding,
+    Line,
+    Mode,
+    PlotPanel,
+    Rule,
+    SettingRow,
+    TableRow,
+    Verdict,
+)
 from netpurify.report import FigureResult
 
 EPS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 WIDTHS = (64, 128, 256, 512, 1024, 2048)
 NAN = float("nan")
 LABELS = ("purified", "output layer only", "least squares", "contaminated", "initial weights")
+RULE = Rule("wider is better", "V-Z", "the threshold rises by .05", "it beats the initial weights", "as the paper says")
+TABLE = Evidence("thresholds; one trial", ["width", "eps"], [["256", "0.12"], ["512", "0.41"]])
 FINDINGS = [
-    Finding(Rule("wider is better"), Verdict.HOLDS, None, "thresholds .12 to .41"),
+    Finding(RULE, Verdict.HOLDS, Verdict.FAILS, "thresholds .12 to .41"),
     Finding(Rule("exact up to .3"), Verdict.LIMITS, None, "exact up to .25", why="the ratio fan-in/rank is 2.1"),
     Finding(Rule("accuracy is back"), Verdict.FAILS, None, ".31 at eps .35", why="the fit follows the contamination"),
+    Finding(Rule("we add this", measure="ours alone"), Verdict.LIMITS, None, "as measured", [TABLE], ours=True),
     Finding(Rule("three layers too"), Verdict.UNSEEN, None, "not run"),
 ]
 

@@ -20,16 +20,16 @@ def _registered(file: str, table: str) -> tuple[str, ...]:
     return tuple(ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == f"{table}.register")
 
 
+def _figures() -> tuple[int, ...]:
+    """Numbers of all figures in their registry, read from its source: importing it would load torch."""
+    source = resources.files("netpurify").joinpath("experiments/figures/__init__.py").read_text(encoding="utf-8")
+    names = [alias.name for node in ast.parse(source).body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return tuple(sorted(int(name.removeprefix("figure")) for name in names if re.fullmatch(r"figure\d+", name)))
+
+
 LAWS = _registered("contaminate/weights/laws.py", "LAWS")
 REGIMES = ("joint", "sequential", "sequential-fixed")
-FIGURES = tuple(
-    sorted(
-        int(file.name[len("figure") : -len(".py")])
-        for file in resources.files("netpurify").joinpath("experiments/figures").iterdir()
-        if re.fullmatch(r"figure\d+\.py", file.name)
-    )
-)
-"""Numbers of all figures, read from the names of their files: importing them would load torch."""
+FIGURES = _figures()
 LAST_OF_THE_PAPER = 13
 STUDIES = ("defence", "recovery", "healthy", "transformers", "evidence", "limits")
 DATA_SETS = ("mnist", "cifar10")

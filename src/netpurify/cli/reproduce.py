@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -82,14 +82,18 @@ def reproduce(
     _show_findings(results)
     _show_failures(results)
     about = _about(run, trials, time.monotonic() - start, results)
-    digests = _digests(tables, results, mode)
+    top: dict[str, Any] = {
+        "about": about,
+        "digests": _digests(tables, results, mode),
+        "conclusion": paper.conclusion({result.figure.number: result.findings for result in results}),
+    }
     with all_or_none():
         if page:
-            text = netpurify.report.reproduction_page(results, about=about, digests=digests)
+            text = netpurify.report.reproduction_page(results, **top)
             netpurify.report.save(page, text)
             show_line(f"page: {page}")
         if markdown:
-            _write_markdown(markdown, results, about, digests)
+            _write_markdown(markdown, results, top)
     raise typer.Exit(1 if any(result.failures for result in results) else 0)
 
 
@@ -159,15 +163,13 @@ def _digest(table: Path) -> str:
     return hashlib.sha256(gzip.decompress(content) if table.suffix == ".gz" else content).hexdigest()
 
 
-def _write_markdown(
-    path: Path, results: list[report.FigureResult], about: dict[str, str], digests: dict[str, str]
-) -> None:
+def _write_markdown(path: Path, results: list[report.FigureResult], top: dict[str, Any]) -> None:
     pictures = {result.figure.number: netpurify.report.plot(result) for result in results}
     for number, picture in pictures.items():
         if picture is not None:
             netpurify.report.save(path.parent / "figures" / f"figure{number:02}.svg", picture)
     text = netpurify.report.reproduction_markdown(
-        results, about=about, digests=digests, images=lambda number: f"figures/figure{number:02}.svg"
+        results, images=lambda number: f"figures/figure{number:02}.svg", **top
     )
     netpurify.report.save(path, text)
     show_line(f"markdown: {path}")

@@ -16,18 +16,21 @@ from netpurify.experiments.figures import (
     figure11,
     figure12,
     figure13,
+    figure14,
     figure15,
     figure16,
+    figure17,
     figure18,
     figure19,
 )
+from netpurify.experiments.figures.concluding import conclusion
 from netpurify.findings import Figure
 
 _MODULES = (
     figure02, figure03, figure04, figure05, figure06, figure07,
     figure08, figure09, figure10, figure11, figure12, figure13,
-    figure15, figure16, figure18, figure19,
+    figure14, figure15, figure16, figure17, figure18, figure19,
 )  # fmt: skip
 FIGURES: dict[int, Figure] = {module.FIGURE.number: module.FIGURE for module in _MODULES}
 
-__all__ = ["FIGURES"]
+__all__ = ["FIGURES", "conclusion"]

@@ -3,18 +3,18 @@
 from typing import Any
 
 from netpurify import lad
-from netpurify.experiments.figures import altered_weights
-from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
-from netpurify.experiments.figures.settings import settings_of, units_of
-from netpurify.experiments.figures.trends import of_regime, relative
-from netpurify.experiments.figures.verdicts import cell, graded, short, trials_of, values
-from netpurify.experiments.figures.weight_claims import (
+from netpurify.experiments.figures.claims.trends import of_regime, relative
+from netpurify.experiments.figures.claims.verdicts import cell, graded, short, trials_of, values
+from netpurify.experiments.figures.claims.weights import (
     beta_by_width,
     filters_by_size,
     plain_rule,
     small_shares,
     theorem_2,
 )
+from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
+from netpurify.experiments.figures.settings.table import settings_of, units_of
+from netpurify.experiments.figures.trials import altered_weights
 from netpurify.findings import Evidence, Experiment, Figure, Finding, Mode, PlotPanel, TableRow, select, summarise
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7)

@@ -3,11 +3,11 @@
 from typing import Any
 
 from netpurify.experiments.figures import figure02
+from netpurify.experiments.figures.claims.trends import of_regime, relative
+from netpurify.experiments.figures.claims.verdicts import values
+from netpurify.experiments.figures.claims.weights import beta_by_width, filters_by_size, small_shares, theorem_3
 from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
-from netpurify.experiments.figures.settings import settings_of, units_of
-from netpurify.experiments.figures.trends import of_regime, relative
-from netpurify.experiments.figures.verdicts import values
-from netpurify.experiments.figures.weight_claims import beta_by_width, filters_by_size, small_shares, theorem_3
+from netpurify.experiments.figures.settings.table import settings_of, units_of
 from netpurify.findings import Figure, Finding, PlotPanel, TableRow
 
 EXPERIMENT = figure02.EXPERIMENT

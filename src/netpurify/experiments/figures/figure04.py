@@ -3,12 +3,12 @@
 from typing import Any
 
 from netpurify import lad
-from netpurify.experiments.figures import altered_weights
+from netpurify.experiments.figures.claims.trends import of_regime, relative
+from netpurify.experiments.figures.claims.verdicts import graded, level, show, values
+from netpurify.experiments.figures.claims.weights import by_size, patches_findings, plain_rule
 from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, generic_line, line
-from netpurify.experiments.figures.settings import settings_of, units_of
-from netpurify.experiments.figures.trends import of_regime, relative
-from netpurify.experiments.figures.verdicts import graded, level, show, values
-from netpurify.experiments.figures.weight_claims import by_size, patches_findings, plain_rule
+from netpurify.experiments.figures.settings.table import settings_of, units_of
+from netpurify.experiments.figures.trials import altered_weights
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow, select
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)

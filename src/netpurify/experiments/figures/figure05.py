@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import altered_weights
+from netpurify.experiments.figures.claims.rules import AT, RECOVERED
+from netpurify.experiments.figures.claims.trends import below, change, relative, trend
+from netpurify.experiments.figures.claims.verdicts import graded, level, listed, short, values
+from netpurify.experiments.figures.claims.weights import beta_by_width, by_size, plain_rule, steps_of, trend_cells
 from netpurify.experiments.figures.panels import baselines, coincidence, error_panel, line
-from netpurify.experiments.figures.rules import AT, RECOVERED
-from netpurify.experiments.figures.settings import settings_of, units_of
-from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.trends import below, change, relative, trend
-from netpurify.experiments.figures.verdicts import graded, level, listed, show, values
-from netpurify.experiments.figures.weight_claims import beta_by_width, by_size, plain_rule, steps_of, trend_cells
+from netpurify.experiments.figures.settings.table import settings_of, units_of
+from netpurify.experiments.figures.trials import altered_weights
+from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import Evidence, Experiment, Figure, Finding, Mode, PlotPanel, TableRow, TrialSummary, select
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -133,10 +133,10 @@ def _images(few: list[TableRow], many: list[TableRow]) -> Finding:
         MANY,
         graded(numbers, holds=worse == cuts, limits=bool(worse), trials=2),
         None,
-        f"With {CONTROL} images: "
-        + listed((f"m = {m}", show(exact[m][f"n = {CONTROL}"])) for m in cuts)
+        f"Exact filters with {CONTROL} images: "
+        + listed((f"m = {m}", short(exact[m][f"n = {CONTROL}"].mean)) for m in cuts)
         + f"; with {IMAGES}: "
-        + listed((f"m = {m}", show(exact[m][f"n = {IMAGES}"])) for m in cuts)
+        + listed((f"m = {m}", short(exact[m][f"n = {IMAGES}"].mean)) for m in cuts)
         + ".",
         [
             by_size(f"Share of exact filters, eps = 0.05, p = {at['p']}", "m", exact),

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import altered_weights
-from netpurify.experiments.figures.altered_weights import ORIGINS
-from netpurify.experiments.figures.image_claims import (
+from netpurify.experiments.figures.claims.images import (
     few_images,
     limit_by_images,
     order_without_alterations,
     outside_weights,
 )
+from netpurify.experiments.figures.claims.trends import relative
+from netpurify.experiments.figures.claims.verdicts import values
 from netpurify.experiments.figures.panels import PLACES, baselines, error_panel, line, main_line
-from netpurify.experiments.figures.settings import settings_of, units_of
-from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.trends import relative
-from netpurify.experiments.figures.verdicts import values
+from netpurify.experiments.figures.settings.table import settings_of, units_of
+from netpurify.experiments.figures.trials import altered_weights
+from netpurify.experiments.figures.trials.altered_weights import ORIGINS
+from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

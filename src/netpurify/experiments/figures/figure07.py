@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from netpurify.experiments.figures import figure06
-from netpurify.experiments.figures.settings import settings_of, units_of
+from netpurify.experiments.figures.settings.table import settings_of, units_of
 from netpurify.findings import Figure, Mode, TableRow
 
 

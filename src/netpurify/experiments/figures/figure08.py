@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors
-from netpurify.experiments.figures.backdoors import MAIN, ORIGINS
+from netpurify.experiments.figures.claims import attack, attack_additions
+from netpurify.experiments.figures.claims.verdicts import cell, level, values
 from netpurify.experiments.figures.panels import (
     ALIKE,
     PLACES,
@@ -14,9 +14,10 @@ from netpurify.experiments.figures.panels import (
     main_line,
     rate_panel,
 )
-from netpurify.experiments.figures.settings import settings_of, units_of
-from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import cell, level, values
+from netpurify.experiments.figures.settings.table import settings_of, units_of
+from netpurify.experiments.figures.trials import backdoors
+from netpurify.experiments.figures.trials.backdoors import MAIN, ORIGINS
+from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 21, 36, 69, 99)
@@ -81,23 +82,23 @@ def findings(rows: list[TableRow]) -> list[Finding]:
     own = main_line(rows)
     squares = level(own, "asr_all", method="l2", clean=COUNTS[0], origin="training", ratio=0.3)
     added = [
-        backdoor_settings.as_trained(rows, COUNTS[-1]),
-        backdoor_settings.other_settings(rows, {"clean": 36}),
-        backdoor_settings.least_squares(rows, "clean"),
-        backdoor_settings.middle(rows),
-        backdoor_settings.black(rows),
+        attack_additions.as_trained(rows, COUNTS[-1]),
+        attack_additions.other_settings(rows, {"clean": 36}),
+        attack_additions.least_squares(rows, "clean"),
+        attack_additions.middle(rows),
+        attack_additions.black(rows),
     ]
     return [
-        backdoor_rules.without_poison(own),
-        backdoor_rules.attack_rises(own),
-        backdoor_rules.attack_gone(
+        attack.without_poison(own),
+        attack.attack_rises(own),
+        attack.attack_gone(
             own,
             COUNTS[0],
             "The trigger's pixels are blank in every clean digit, so that the fit returns their weights to the initial "
             f"ones. So does least squares: with {COUNTS[0]} training images it leaves {cell(squares)}.",
         ),
-        backdoor_rules.accuracy_kept(own, COUNTS[0], COUNTS[-1], 5.0),
-        backdoor_rules.outside_similar(own, "clean"),
+        attack.accuracy_kept(own, COUNTS[0], COUNTS[-1], 5.0),
+        attack.outside_similar(own, "clean"),
         *(finding for finding in added if finding is not None),
     ]
 

@@ -1,9 +1,11 @@
 """Figure 9: the backdoor is weakened on CIFAR-10."""
 
-from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors, figure08
-from netpurify.experiments.figures.backdoors import MAIN
+from netpurify.experiments.figures import figure08
+from netpurify.experiments.figures.claims import attack, attack_additions
 from netpurify.experiments.figures.panels import main_line
-from netpurify.experiments.figures.settings import settings_of, units_of
+from netpurify.experiments.figures.settings.table import settings_of, units_of
+from netpurify.experiments.figures.trials import backdoors
+from netpurify.experiments.figures.trials.backdoors import MAIN
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 33, 36, 69, 99)
@@ -47,19 +49,19 @@ def findings(rows: list[TableRow]) -> list[Finding]:
     """The paper's claims one by one, and what we add: other settings, other clean images, least squares."""
     own = main_line(rows)
     added = [
-        backdoor_settings.as_trained(rows, COUNTS[-1]),
-        backdoor_settings.other_settings(rows, {"clean": 33}),
-        backdoor_settings.least_squares(rows, "clean"),
+        attack_additions.as_trained(rows, COUNTS[-1]),
+        attack_additions.other_settings(rows, {"clean": 33}),
+        attack_additions.least_squares(rows, "clean"),
     ]
     return [
-        backdoor_rules.attack_rises(own, "The trigger is five pixels within the range of the image."),
-        backdoor_rules.attack_weakened(
+        attack.attack_rises(own, "The trigger is five pixels within the range of the image."),
+        attack.attack_weakened(
             own,
             33,
             "Clean images have grey values in the trigger's pixels, so that the attack is weakened and not removed.",
         ),
-        backdoor_rules.accuracy_kept(own, COUNTS[0], COUNTS[-1], 2.0),
-        backdoor_rules.outside_similar(own, "clean"),
+        attack.accuracy_kept(own, COUNTS[0], COUNTS[-1], 2.0),
+        attack.outside_similar(own, "clean"),
         *(finding for finding in added if finding is not None),
     ]
 

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import backdoor_rules, backdoor_settings, backdoors, depth_rules
-from netpurify.experiments.figures.backdoors import MAIN
+from netpurify.experiments.figures.claims import attack, attack_additions, deep
+from netpurify.experiments.figures.claims.verdicts import values
 from netpurify.experiments.figures.panels import ALIKE, baselines, chance, coincidence, line, main_line, rate_panel
-from netpurify.experiments.figures.settings import settings_of, units_of
-from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import values
+from netpurify.experiments.figures.settings.table import settings_of, units_of
+from netpurify.experiments.figures.trials import backdoors
+from netpurify.experiments.figures.trials.backdoors import MAIN
+from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
 CLEAN = 36
@@ -63,16 +64,16 @@ def findings(rows: list[TableRow], origin: str = "training", clean: int = CLEAN)
     """The paper's claims about depth, and what we add; the figure with images from outside also compares the places."""
     own = main_line(rows)
     claims = [
-        depth_rules.deep_attack(own, origin),
-        depth_rules.deep_accuracy(own, origin),
-        depth_rules.depth_trend(own, origin),
+        deep.attack_reduced(own, origin),
+        deep.accuracy_kept(own, origin),
+        deep.accuracy_by_depth(own, origin),
     ]
     if origin == "other":
-        return [*claims, backdoor_rules.outside_similar(own, "layers")]
+        return [*claims, attack.outside_similar(own, "layers")]
     added = [
-        backdoor_settings.as_trained(rows, clean, ("layers",)),
-        backdoor_settings.other_settings(rows, {"layers": values(own, "layers")[-1]}),
-        backdoor_settings.least_squares(rows, "layers"),
+        attack_additions.as_trained(rows, clean, ("layers",)),
+        attack_additions.other_settings(rows, {"layers": values(own, "layers")[-1]}),
+        attack_additions.least_squares(rows, "layers"),
     ]
     return [*claims, *(finding for finding in added if finding is not None)]
 

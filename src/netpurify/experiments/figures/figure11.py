@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from netpurify.experiments.figures import figure10
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings.table import settings_of
 
 EXPERIMENT = figure10.EXPERIMENT
 FIGURE = replace(

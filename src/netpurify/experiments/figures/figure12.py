@@ -3,9 +3,10 @@
 from dataclasses import replace
 from functools import partial
 
-from netpurify.experiments.figures import backdoors, figure10
-from netpurify.experiments.figures.backdoors import MAIN
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures import figure10
+from netpurify.experiments.figures.settings.table import settings_of
+from netpurify.experiments.figures.trials import backdoors
+from netpurify.experiments.figures.trials.backdoors import MAIN
 from netpurify.findings import Mode, TableRow
 
 CLEAN = 69

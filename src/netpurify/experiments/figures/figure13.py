@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from netpurify.experiments.figures import figure10, figure12
-from netpurify.experiments.figures.settings import settings_of
+from netpurify.experiments.figures.settings.table import settings_of
 
 EXPERIMENT = figure12.EXPERIMENT
 FIGURE = replace(

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from netpurify import lad
 from netpurify.contaminate import Law, Normal, SignFlip
-from netpurify.experiments.figures.altered_weights import Cell
-from netpurify.experiments.figures.many_units import Layer, copies_of_beta, recovered
-from netpurify.experiments.figures.own_statements import number, setting, statement
+from netpurify.experiments.figures.claims.own_statements import number, setting, statement
+from netpurify.experiments.figures.claims.verdicts import values
 from netpurify.experiments.figures.panels import line
-from netpurify.experiments.figures.three_classes import ThreeClasses, mnist
-from netpurify.experiments.figures.verdicts import values
+from netpurify.experiments.figures.trials.altered_weights import Cell
+from netpurify.experiments.figures.trials.many_units import TrainedLayer, copies_of_beta, recovered
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses, mnist
 from netpurify.findings import (
     Evidence,
     Experiment,
@@ -66,7 +66,10 @@ def trial(settings: TableRow, seed: int) -> list[TableRow]:
     start = PatchCNN(m=cell["m"], k=cell["k"], p=cell["p"], generator=generator)
     training = train(start, inputs, targets, gamma=cell["gamma"], regime="sequential", steps=cell["steps"])
     copies = [copies_of_beta(network, cell["copies"]) for network in (training.initial, training.trained)]
-    layers = {"W": Layer(training.initial, training.trained, "hidden.0"), "beta": Layer(copies[0], copies[1], "output")}
+    layers = {
+        "W": TrainedLayer(training.initial, training.trained, "hidden.0"),
+        "beta": TrainedLayer(copies[0], copies[1], "output"),
+    }
     designs = {"W": training.trained.patches(inputs), "beta": _features(training, inputs)}
     rows: list[TableRow] = []
     for name, layer in layers.items():
@@ -106,7 +109,7 @@ def _predict(
     return lad.simulate(design, positive=positive, columns=columns, seed=PREDICTION_SEED + seed)
 
 
-def _row(odds: lad.SimulatedOdds, layer: Layer, law: Law, eps: float, inputs: Tensor, seed: int) -> Cell:
+def _row(odds: lad.SimulatedOdds, layer: TrainedLayer, law: Law, eps: float, inputs: Tensor, seed: int) -> Cell:
     found, *_ = recovered(layer, law, eps, inputs, seed)
     predicted = odds.recovery(eps)
     return {

@@ -4,10 +4,10 @@ from statistics import NormalDist
 from typing import Any
 
 from netpurify import lad
-from netpurify.experiments.figures.own_statements import number, setting, statement
-from netpurify.experiments.figures.panels import line
-from netpurify.experiments.figures.seven_laws import LAWS, by_seven_laws
-from netpurify.experiments.figures.verdicts import values
+from netpurify.experiments.figures.claims.own_statements import half_limit, number, setting, statement
+from netpurify.experiments.figures.claims.verdicts import values
+from netpurify.experiments.figures.panels import generic_line, line, rate_panel
+from netpurify.experiments.figures.trials.seven_laws import LAWS, by_seven_laws
 from netpurify.findings import (
     Evidence,
     Experiment,
@@ -18,7 +18,6 @@ from netpurify.findings import (
     PlotPanel,
     Rule,
     TableRow,
-    TrialSummary,
     select,
     summarise,
 )
@@ -51,20 +50,17 @@ def cost(settings: TableRow) -> float:
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
     """W by the share chosen and by the share really altered; beta at the larger p, with the rival that breaks it."""
     own = select(rows, layer="W")
-    chosen = "share eps that the law may alter"
+    generic = generic_line(SHARES, [_odds(own, share) for share in SHARES])
+    chosen, really = "share eps that the law may alter", "share of weights really altered"
+    by_law = _by_law(own)
     return [
-        PlotPanel("W", chosen, "share of exact filters", _by_law(own), limits=(0.0, 1.02)),
-        PlotPanel(
-            "W, by what was really altered",
-            "share of altered weights",
-            "share of exact filters",
-            [*_by_law(_really(own), x="really"), _generic(own)],
-            limits=(0.0, 1.02),
-        ),
+        rate_panel("W", "share of exact filters", by_law, x=chosen, note=_apart(by_law)),
+        rate_panel("W, by what was really altered", "share of exact filters",
+                   [*_by_law(_really(own), x="really"), generic], x=really),
         *(
-            PlotPanel(f"beta, p = {p}", chosen, "share of exact copies of beta",
-                      [*_by_law(select(rows, layer="beta", p=p)), *_survivors(select(rows, layer="beta", p=p))],
-                      limits=(0.0, 1.02))
+            rate_panel(f"beta, p = {p}", "share of exact copies of beta",
+                       [*_by_law(select(rows, layer="beta", p=p)), *_survivors(select(rows, layer="beta", p=p))],
+                       x=chosen)
             for p in values(rows, "p")[-2:]
         ),
     ]  # fmt: skip
@@ -74,16 +70,17 @@ def _by_law(rows: list[TableRow], x: str = "eps") -> list[Line]:
     return [line(rows, law, x=x, y="exact", law=law) for law in LAWS]
 
 
+def _apart(lines: list[Line]) -> str:
+    """How far the laws that alter what eps says lie apart."""
+    medians = [one.median for one in lines if one.label != "bit flip"]
+    gap = max((max(at) - min(at) for at in zip(*medians, strict=True)), default=float("nan"))
+    return f"all but bit flip within {gap:.2f}"
+
+
 def _really(rows: list[TableRow]) -> list[TableRow]:
     """The rows with the mean share that was really altered by their law at their eps, as ``really``."""
     means = summarise(rows, ["law", "eps"], "altered")
     return [row | {"really": round(means[row["law"], row["eps"]].mean, 3)} for row in rows]
-
-
-def _generic(rows: list[TableRow]) -> Line:
-    """The odds of a generic design, over the shares that were really altered."""
-    points: list[TableRow] = [{"share": share, "odds": _odds(rows, share)} for share in SHARES]
-    return line(points, "generic design", x="share", y="odds", baseline=True)
 
 
 def _odds(rows: list[TableRow], altered: float, missing: float = 0.0) -> float:
@@ -95,7 +92,7 @@ def _odds(rows: list[TableRow], altered: float, missing: float = 0.0) -> float:
 
 def _survivors(rows: list[TableRow]) -> list[Line]:
     """Copies of beta that no shift of all entries explains better."""
-    return [line(rows, f"{law}: no shift is better", x="eps", y="shift", baseline=True, law=law)
+    return [line(rows, f"{law}: no shift is better", x="eps", y="shift", baseline=True, thing=law, law=law)
             for law in ("N(1, 1)", "constant 1")]  # fmt: skip
 
 
@@ -154,7 +151,8 @@ def _filters(rows: list[TableRow]) -> Finding:
         limits=worst <= 0.1,
         evidence=[Evidence(title, ["law", "really altered", "exact", "difference"], table)],
         why="A flipped bit among the lower half of the 64 changes a weight by less than 1e-6, so that law alters fewer "
-        "weights than eps says, and its curve lies to the right until it is drawn by the share really altered.",
+        "weights than eps says, and its curve lies to the right until it is drawn by the share really altered. What "
+        "differs still comes from changes just below 1e-6, which disturb a fit too.",
     )
 
 
@@ -169,11 +167,12 @@ def _small(rows: list[TableRow]) -> Finding:
         needed=shares.values(),
         holds=min(wide, default=0.0) >= 0.95,
         limits=wide[-1] >= 0.95 if wide else False,
+        why="The smallest share belongs to the constant, which breaks beta first.",
     )
 
 
 def _large(rows: list[TableRow]) -> Finding:
-    halves = {law: {p: _half(select(rows, law=law, p=p)) for p in values(rows, "p")} for law in LAWS}
+    halves = {law: {p: half_limit(select(rows, law=law, p=p)) for p in values(rows, "p")} for law in LAWS}
     widest = values(rows, "p")[-1]
     off = max(abs(halves[law][widest] - at) for law, at in BREAKS.items())
     both = all(halves[law][widest] > 0.7 for law in ("N(0, 1)", "Cauchy"))
@@ -194,19 +193,6 @@ def _large(rows: list[TableRow]) -> Finding:
         why="The law matters where it leans to one side of the span. Sign flips do although they have both signs: in "
         "Theorem 3 beta is trained from 0, so beta lies in the span, and a flipped weight is the truth times -1.",
     )
-
-
-def _half(rows: list[TableRow]) -> float:
-    """The eps at which the share of exact copies falls below one half, between points of the grid; 1 if it does not."""
-    curve: list[tuple[float, TrialSummary]] = sorted(
-        (float(eps or 0.0), found) for (eps,), found in summarise(rows, ["eps"], "exact").items()
-    )
-    before, share = 0.0, 1.0
-    for eps, found in curve:
-        if found.mean < 0.5:
-            return before + (eps - before) * (share - 0.5) / (share - found.mean)
-        before, share = eps, found.mean
-    return 1.0
 
 
 def _at(half: float) -> str:

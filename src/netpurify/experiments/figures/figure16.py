@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import backdoors, figure08, figure09
-from netpurify.experiments.figures.backdoor_numbers import points
-from netpurify.experiments.figures.backdoors import MAIN
+from netpurify.experiments.figures import figure08, figure09
+from netpurify.experiments.figures.claims.attack_numbers import points
+from netpurify.experiments.figures.claims.trends import change
+from netpurify.experiments.figures.claims.verdicts import cell, graded, level, trials_of, values
 from netpurify.experiments.figures.panels import chance, line, rate_panel
-from netpurify.experiments.figures.settings import settings_of
-from netpurify.experiments.figures.trends import change
-from netpurify.experiments.figures.verdicts import cell, graded, level, trials_of, values
+from netpurify.experiments.figures.settings.table import settings_of
+from netpurify.experiments.figures.trials import backdoors
+from netpurify.experiments.figures.trials.backdoors import MAIN
 from netpurify.findings import Evidence, Experiment, Figure, Finding, Line, Mode, PlotPanel, Rule, TableRow, select
 
 COUNTS = (9, 36, 99)
@@ -59,7 +60,7 @@ def _panel(rows: list[TableRow], name: str, y: str) -> PlotPanel:
         line(own, NAMES[origin], origin=origin, **fixed) for origin in ORIGINS if select(own, origin=origin)
     ]
     before = [row | {"clean": n} for row in select(own, method="before") for n in COUNTS]
-    lines.append(line(before, "before", baseline=True, x="clean", y=y))
+    lines.append(line(before, "before purification", baseline=True, thing="contaminated", x="clean", y=y))
     if y == "asr_all":
         lines.append(chance(COUNTS))
     return rate_panel(f"{DATA[name]}: {y.replace('asr_all', 'attack success')}", _RATES[y], lines, "clean images")

@@ -1,11 +1,11 @@
 """Figure 19 (ours): a backdoor that was written into the weights of a trained network, and how far it is undone."""
 
 from netpurify import lad
-from netpurify.experiments.figures.handcrafted import CLEAN, PUSH, STRENGTH, handcrafted
-from netpurify.experiments.figures.own_statements import cell, number, setting, statement
-from netpurify.experiments.figures.panels import line, rate_panel
-from netpurify.experiments.figures.three_classes import mnist
-from netpurify.experiments.figures.verdicts import level
+from netpurify.experiments.figures.claims.own_statements import cell, number, setting, statement
+from netpurify.experiments.figures.claims.verdicts import level
+from netpurify.experiments.figures.panels import NAMES, line, rate_panel
+from netpurify.experiments.figures.trials.handcrafted import CLEAN, PUSH, STRENGTH, handcrafted
+from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import (
     Evidence,
     Experiment,
@@ -71,7 +71,10 @@ def _lines(rows: list[TableRow], y: str, method: str) -> list[Line]:
     ]
     if y == "asr":
         (_, first), *_ = _cases(rows)
-        lines.append(line(first, "contaminated", x="erased", y="asr", baseline=True, method="attacked", filters=MOST))
+        lines.append(
+            line(first, NAMES["contaminated"], x="erased", y="asr", baseline=True, thing="contaminated",
+                 method="attacked", filters=MOST)
+        )  # fmt: skip
     return lines
 
 

@@ -15,6 +15,9 @@ from torch import Tensor
 
 from netpurify.paper.model import PatchCNN
 
+_TINY = 1e-300
+"""In the place of 0, where a patch has no ink: its cosine with anything is then 0."""
+
 
 class ExpectedKernels(NamedTuple):
     """G-bar and H-bar, [n, n] each."""
@@ -38,7 +41,7 @@ def exact_kernels(model: PatchCNN, inputs: Tensor) -> ExpectedKernels:
     rows = model.patches(inputs)
     sizes = rows.norm(dim=1) / math.sqrt(model.k)
     product = sizes[:, None] * sizes
-    cosine = (rows @ rows.T / (model.k * product)).clamp(-1.0, 1.0)
+    cosine = (rows @ rows.T / (model.k * product).clamp_min(_TINY)).clamp(-1.0, 1.0)
     relu = ((1.0 - cosine**2).sqrt() + cosine * (math.pi - cosine.arccos())) / (2.0 * math.pi)
     active = 0.25 + cosine.arcsin() / (2.0 * math.pi)
     return ExpectedKernels(_over_pairs(product * relu, model.m), _over_pairs(product * cosine * active, model.m))
@@ -53,7 +56,7 @@ def _first_order(rows: Tensor) -> ExpectedKernels:
     """The two matrices of Lemmas 5 and 8 for vectors [count, k], each taken as an input of one patch."""
     k = rows.shape[1]
     sizes = rows.norm(dim=1)
-    cosine = rows @ rows.T / (sizes[:, None] * sizes)
+    cosine = rows @ rows.T / (sizes[:, None] * sizes).clamp_min(_TINY)
     beyond = sizes / math.sqrt(k) - 1.0
     output = 0.5 / math.pi + 0.25 * cosine + (beyond[:, None] + beyond) / (2.0 * math.pi)
     same = torch.eye(rows.shape[0], dtype=torch.bool)

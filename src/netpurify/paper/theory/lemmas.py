@@ -112,10 +112,11 @@ def fit_output(setting: Setting, watch: Watch, change: Tensor, difference: Tenso
         setting: Sizes and step size.
         watch: What was seen of the training.
         change: beta(t_max) - beta(0), [p].
-        difference: eta - beta(0): the same, contaminated, [p].
+        difference: eta - beta(0): the same, contaminated, [p]. Entries that are not finite take no part.
     """
-    design = watch.features.numpy()
-    fitted = np.asarray(lad.solve(design, difference.numpy()).coefficients).reshape(-1)
+    known = torch.isfinite(difference)
+    solution = lad.solve(watch.features[known].numpy(), difference[known].numpy())
+    fitted = np.asarray(solution.coefficients).reshape(-1)
     true = setting.step / math.sqrt(setting.p) * watch.summed
     return OutputFit(watch.features, true, torch.from_numpy(fitted), change)
 

@@ -84,7 +84,7 @@ def _predictions(
     doubtful = float(fit.doubtful.double().mean())
     spoilt = 1.0 - (1.0 - setting.share) * (1.0 - doubtful)
     mixed = (setting.share * positive + (spoilt - setting.share) * 0.5) / spoilt if spoilt else positive
-    odds = lad.simulate(design, positive=mixed, seed=1)
+    odds = lad.simulate(design, positive=np.clip(mixed, 0.0, 1.0), seed=1)  # rounding can leave [0, 1]
     units = fit.difference.shape[1]
     half = odds.largest_share(probability=0.5)
     one, layer = (odds.recovery(spoilt, units=count) for count in (1, units))

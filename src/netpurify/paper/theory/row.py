@@ -17,8 +17,8 @@ class Row:
             ``"predicted"`` for a probability, or ``""`` for none.
         bound: The bound, if there is one.
         measured: A number, the interval in which it is proven to lie, or ``None`` where it has no meaning.
-        verdict: Whether it holds; ``VACUOUS`` for a condition that is not small and for a bound that holds but allows
-            more than the size of what it bounds.
+        verdict: Whether it holds. ``VACUOUS``: a condition that is not small, or a bound that holds but allows
+            more than the size of what it bounds; a violated bound ``FAILS``, however much it allows.
         note: How to read it.
     """
 

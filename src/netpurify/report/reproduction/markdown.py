@@ -18,6 +18,7 @@ def reproduction_markdown(
     about: Mapping[str, str],
     images: Callable[[int], str],
     digests: Mapping[str, str] | None = None,
+    conclusion: str = "",
 ) -> str:
     """All figures as Markdown, for a repository.
 
@@ -26,6 +27,7 @@ def reproduction_markdown(
         about: What was run, by name.
         images: Where the drawing of a figure is, by its number; see ``plot``.
         digests: SHA-256 digests of tables and files of data, by name.
+        conclusion: What to believe, in words, for the top.
 
     Raises:
         InputError: A figure comes twice.
@@ -33,7 +35,7 @@ def reproduction_markdown(
     require_distinct(results)
     rules = words.rules_of(results)
     links = {use.rule: f"rule-{place}" for place, use in enumerate(rules, 1)}
-    blocks = [f"# {words.TITLE}", _plain(words.PAPER), *_belief(results), *_summary(results)]
+    blocks = [f"# {words.TITLE}", _plain(words.PAPER), *_belief(results, conclusion), *_summary(results)]
     blocks += ["## How to read it", _list(words.READING)]
     blocks += ["## How it was run", _list(about.items()), _grid(words.RUNS, words.runs_of(results))]
     if digests:
@@ -50,8 +52,8 @@ def plot(result: FigureResult, *, columns: int | None = None) -> str | None:
     return draw(panels, title=result.name, columns=columns) if panels else None
 
 
-def _belief(results: Sequence[FigureResult]) -> list[str]:
-    blocks = ["## What to believe", _plain(counted(results))]
+def _belief(results: Sequence[FigureResult], conclusion: str) -> list[str]:
+    blocks = ["## What to believe", _plain(conclusion), _plain(counted(results))]
     for heading, texts in beliefs(results):
         blocks += [f"**{_plain(heading)}**", "\n".join(f"- {_plain(text)}" for text in texts)]
     return blocks

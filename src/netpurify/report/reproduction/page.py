@@ -15,7 +15,11 @@ _NUMBERS = ("Panel", "Line", "x", "Median", "First quartile", "Third quartile")
 
 
 def reproduction_page(
-    results: Sequence[FigureResult], *, about: Mapping[str, str], digests: Mapping[str, str] | None = None
+    results: Sequence[FigureResult],
+    *,
+    about: Mapping[str, str],
+    digests: Mapping[str, str] | None = None,
+    conclusion: str = "",
 ) -> str:
     """All figures as one HTML page that loads nothing: light and dark, for desktop, phone and paper.
 
@@ -23,6 +27,7 @@ def reproduction_page(
         results: The figures, in the order of the page.
         about: What was run, by name: version, commands, machine, minutes.
         digests: SHA-256 digests of tables and files of data, by name.
+        conclusion: What to believe, in words, for the top.
 
     Returns:
         The text of the file; the same results give the same text.
@@ -38,6 +43,7 @@ def reproduction_page(
         "paper": words.PAPER,
         "key": words.KEY,
         "nothing": words.NOTHING,
+        "conclusion": conclusion,
         "counted": counted(results),
         "beliefs": beliefs(results),
         "summary": _summary(results),

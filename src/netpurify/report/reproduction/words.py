@@ -64,7 +64,7 @@ class RuleUse:
     def facts(self) -> list[tuple[str, str]]:
         """What the rule says, name by name; sides that it does not have are left out."""
         facts = [
-            ("Where", "" if self.ours else self.rule.where),
+            ("Where", "" if self.rule.where == "ours" else self.rule.where),
             ("Rule" if self.ours else "By the paper's measure", self.rule.measure),
             ("Against doing nothing", self.rule.nothing),
             ("Why so", self.rule.reason),
@@ -130,7 +130,7 @@ def runs_of(results: Sequence[FigureResult]) -> list[list[str]]:
 def effort_of(result: FigureResult, results: Sequence[FigureResult]) -> str:
     """How much was run for a figure; a run that an earlier figure reads too is not told twice."""
     name = result.figure.experiment.name
-    first = next(one for one in results if one.figure.experiment.name == name)
+    first = next(one for one in results if one.figure.experiment.name == name and one.rows == result.rows)
     return result.effort if first is result else f"The same trials as Figure {first.figure.number}."
 
 

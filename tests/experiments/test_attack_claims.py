@@ -2,8 +2,8 @@
 
 import pytest
 
-from netpurify.experiments.figures import backdoor_rules, backdoor_settings, depth_rules
-from netpurify.experiments.figures.backdoor_numbers import gain
+from netpurify.experiments.figures.claims import attack, attack_additions, deep
+from netpurify.experiments.figures.claims.attack_numbers import gain
 from netpurify.findings import Verdict, select
 
 RATIOS = (0.0, 0.1, 0.2, 0.3)
@@ -60,7 +60,7 @@ def verdicts(finding):
     ("accuracy", "expected"), [(0.95, HOLDS), (0.985, LIMITS), (0.88, FAILS)], ids=["holds", "limits", "fails"]
 )
 def test_network_without_poison_is_the_papers(accuracy, expected):
-    assert verdicts(backdoor_rules.without_poison(table(accuracy=accuracy))) == (expected, None)
+    assert verdicts(attack.without_poison(table(accuracy=accuracy))) == (expected, None)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_network_without_poison_is_the_papers(accuracy, expected):
     ],
 )
 def test_attack_success_must_rise_at_every_step_and_reach_the_top(before, expected):
-    assert backdoor_rules.attack_rises(table(before=before)).by_measure is expected
+    assert attack.attack_rises(table(before=before)).by_measure is expected
 
 
 def test_a_rise_needs_two_trials():
-    assert backdoor_rules.attack_rises(table(trials=1)).by_measure is UNSEEN
+    assert attack.attack_rises(table(trials=1)).by_measure is UNSEEN
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_rise_needs_two_trials():
     [(0.35, 0.92, (HOLDS, HOLDS)), (0.42, 0.7, (LIMITS, LIMITS)), (0.5, 0.35, (FAILS, FAILS))],
 )
 def test_attack_is_gone_by_success_and_by_robust_accuracy(success, robust, expected):
-    finding = backdoor_rules.attack_gone(table(l1_asr_all=success, l1_ra=robust), 9)
+    finding = attack.attack_gone(table(l1_asr_all=success, l1_ra=robust), 9)
     assert verdicts(finding) == expected
 
 
@@ -99,19 +99,19 @@ def test_gain_is_measured_from_the_better_way_of_doing_nothing():
 def test_nothing_to_gain_is_no_gain():
     rows = table(start_ra=0.99)
     assert gain(rows, clean=9).share != gain(rows, clean=9).share
-    assert backdoor_rules.attack_gone(rows, 9).against_nothing is FAILS
+    assert attack.attack_gone(rows, 9).against_nothing is FAILS
 
 
 @pytest.mark.parametrize(("success", "expected"), [(0.78, HOLDS), (0.85, LIMITS), (0.9, FAILS)])
 def test_attack_is_weakened_by_twenty_points(success, expected):
-    finding = backdoor_rules.attack_weakened(table(l1_asr_all=success), 33)
+    finding = attack.attack_weakened(table(l1_asr_all=success), 33)
     assert finding.by_measure is expected
     assert f"{97 - 100 * success:.1f} ± 0.0" in finding.measured
 
 
 @pytest.mark.parametrize(("accuracy", "expected"), [(0.94, HOLDS), (0.91, LIMITS), (0.8, FAILS)])
 def test_accuracy_is_kept(accuracy, expected):
-    finding = backdoor_rules.accuracy_kept(table(l1_accuracy=accuracy), 9, 99, 5.0)
+    finding = attack.accuracy_kept(table(l1_accuracy=accuracy), 9, 99, 5.0)
     assert finding.by_measure is expected
     assert finding.against_nothing is (HOLDS if accuracy > 0.9 else LIMITS)
 
@@ -121,36 +121,36 @@ def test_accuracy_is_kept(accuracy, expected):
     [(0.39, 0.88, (HOLDS, HOLDS)), (0.43, 0.7, (LIMITS, LIMITS)), (0.2, 0.4, (FAILS, FAILS))],
 )
 def test_places_are_compared_in_both_directions(success, robust, expected):
-    finding = backdoor_rules.outside_similar(table(other_asr_all=success, other_ra=robust), "clean")
+    finding = attack.outside_similar(table(other_asr_all=success, other_ra=robust), "clean")
     assert verdicts(finding) == expected
 
 
 @pytest.mark.parametrize(("success", "expected"), [(0.7, HOLDS), (0.82, LIMITS), (0.9, FAILS)])
 def test_depths_are_judged_by_the_worst(success, expected):
     rows = table(depths=(1, 2), counts=(36,))
-    deep = [row | {"asr_all": success} if row["method"] == "l1" and row["layers"] == 2 else row for row in rows]
-    assert depth_rules.deep_attack(deep, "training").by_measure is expected
+    changed = [row | {"asr_all": success} if row["method"] == "l1" and row["layers"] == 2 else row for row in rows]
+    assert deep.attack_reduced(changed, "training").by_measure is expected
 
 
 @pytest.mark.parametrize(
-    ("deep", "expected"),
+    ("accuracy", "expected"),
     [(0.93, HOLDS), (0.97, FAILS), (0.88, FAILS)],
     ids=["falls marginally", "rises", "falls by more than marginally"],
 )
-def test_accuracy_against_depth_can_fail_in_both_ways(deep, expected):
-    shallow, other = table(counts=(36,)), table(counts=(36,), accuracy=deep, l1_accuracy=deep - 0.01)
+def test_accuracy_against_depth_can_fail_in_both_ways(accuracy, expected):
+    shallow, other = table(counts=(36,)), table(counts=(36,), accuracy=accuracy, l1_accuracy=accuracy - 0.01)
     rows = [*shallow, *(row | {"layers": 3} for row in other)]
     # A spread, without which any difference would be clear.
     rows = [row | {"accuracy": row["accuracy"] + 0.002 * (row["trial"] % 2) * (row["layers"] == 3)} for row in rows]
-    assert depth_rules.depth_trend(rows, "training").by_measure is expected
+    assert deep.accuracy_by_depth(rows, "training").by_measure is expected
 
 
 def test_what_we_add_is_marked_and_has_no_second_verdict():
     rows = [*table(), *table(variant="raw pixels", l1_asr_all=0.98)]
     added = [
-        backdoor_settings.as_trained(rows, 99),
-        backdoor_settings.other_settings(rows, {"clean": 33}),
-        backdoor_settings.least_squares(rows, "clean"),
+        attack_additions.as_trained(rows, 99),
+        attack_additions.other_settings(rows, {"clean": 33}),
+        attack_additions.least_squares(rows, "clean"),
     ]
     assert [finding.ours for finding in added] == [True] * 3
     assert [finding.against_nothing for finding in added] == [None] * 3
@@ -158,8 +158,8 @@ def test_what_we_add_is_marked_and_has_no_second_verdict():
 
 
 def test_images_as_trained_on_are_told_from_clean_ones():
-    assert backdoor_settings.as_trained(table(as_trained=0.5), 99).by_measure is FAILS
+    assert attack_additions.as_trained(table(as_trained=0.5), 99).by_measure is FAILS
 
 
 def test_other_settings_are_left_out_where_the_table_has_none():
-    assert backdoor_settings.other_settings(select(table(), ratio=0.3), {"clean": 33}) is None
+    assert attack_additions.other_settings(select(table(), ratio=0.3), {"clean": 33}) is None

@@ -6,8 +6,14 @@ import torch
 from torch import Tensor
 
 from netpurify.contaminate import BitFlip, Cauchy, Constant, Law, Normal, Quantise, SignFlip
-from netpurify.experiments.figures.altered_weights import Cell
-from netpurify.experiments.figures.many_units import Layer, change, copies_of_beta, first_filters, recovered
+from netpurify.experiments.figures.trials.altered_weights import Cell
+from netpurify.experiments.figures.trials.many_units import (
+    TrainedLayer,
+    change,
+    copies_of_beta,
+    first_filters,
+    recovered,
+)
 from netpurify.paper import PatchCNN, train
 
 LAWS: dict[str, Law] = {
@@ -32,7 +38,7 @@ def by_seven_laws(cell: Cell, seed: int, *, shares: Sequence[float]) -> list[Cel
     start = PatchCNN(m=m, k=k, p=cell["p"], generator=generator)
     training = train(start, inputs, targets, gamma=cell["gamma"], regime="sequential", steps=cell["steps"])
     before, after = training.initial, training.trained
-    beta = Layer(copies_of_beta(before, cell["copies"]), copies_of_beta(after, cell["copies"]), "output")
+    beta = TrainedLayer(copies_of_beta(before, cell["copies"]), copies_of_beta(after, cell["copies"]), "output")
     rows = []
     for name, law in LAWS.items():
         for eps in shares:
@@ -40,7 +46,7 @@ def by_seven_laws(cell: Cell, seed: int, *, shares: Sequence[float]) -> list[Cel
             rivals = _rivals(training.trained, inputs, change(beta, dirty))
             rows.append({"layer": "beta", "law": name, "eps": eps, **found, **rivals})
             if cell["filters"]:
-                filters = Layer(
+                filters = TrainedLayer(
                     first_filters(before, cell["filters"]), first_filters(after, cell["filters"]), "hidden.0"
                 )
                 found, *_ = recovered(filters, law, eps, inputs, seed)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.backdoor_numbers import LETTERS, PLACES, points
-from netpurify.experiments.figures.backdoors import MAIN, NAMED_ORIGINS, ORIGINS
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.attack_numbers import LETTERS, PLACES, points
+from netpurify.experiments.figures.claims.trends import change
+from netpurify.experiments.figures.claims.verdicts import cell, graded, level, trials_of, values
 from netpurify.experiments.figures.panels import CHANCE
-from netpurify.experiments.figures.trends import change
-from netpurify.experiments.figures.verdicts import cell, graded, level, trials_of, values
+from netpurify.experiments.figures.trials.backdoors import MAIN, NAMED_ORIGINS, ORIGINS
 from netpurify.findings import Evidence, Finding, Rule, TableRow, TrialSummary, select
 
 CLEAN_IMAGES = {
@@ -51,11 +51,11 @@ MIDDLE = Rule(
     "ones whatever the attack is; here clean images have a say about the trigger's pixels.",
 )
 BLACK = Rule(
-    claim='With literally "black" pixels there is no trigger on MNIST, whose background is black: nothing is removed.',
-    where="V-D: the first five pixels of input images are set to black; here they are inked",
+    claim="Pixels set to the value 0 are no trigger on MNIST, whose background it is: nothing is removed.",
+    where="not in the paper, which sets the first five pixels to black: ink, in the words of MNIST's own format",
     measure=f"At ratio {rules.UP_TO:g}, with 36 images of both places: attack success falls by less than 5 points: "
     "holds; by less than 10: with limits.",
-    reason="The first five pixels of a digit are black already, so that the attack only changes labels.",
+    reason="The first five pixels of a digit are 0 already, so that the attack only changes labels.",
 )
 
 
@@ -166,7 +166,7 @@ def middle(rows: list[TableRow]) -> Finding | None:
 
 
 def black(rows: list[TableRow]) -> Finding | None:
-    """The paper's trigger to the letter; None if the table does not have it."""
+    """A trigger that is the background; None if the table does not have it."""
     rows = select(rows, variant="black trigger")
     if not rows:
         return None

@@ -9,13 +9,15 @@ from torch import Tensor
 
 from netpurify import data
 from netpurify.contaminate import Normal, contaminate
-from netpurify.experiments.figures.three_classes import ThreeClasses
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, Purified, Training, compare, purify, train, train_output
 
 Cell = dict[str, Any]
 """Settings and rows of a trial; the types of single columns are those of the grid."""
 ORIGINS = ("training", "other")
 """Where clean images come from: the training set, or images that training never saw."""
+LAW = Normal(1.0, 1.0)
+"""The paper's noise."""
 NOISE_SEED = 1_000_000
 """Added to the seed of a trial, so that the noise does not use the random numbers of inputs and initial weights."""
 
@@ -70,7 +72,7 @@ def on_images(
 def altered(network: PatchCNN, eps: float, seed: int) -> PatchCNN:
     """The network with N(1, 1) added to each weight with probability eps; a larger eps alters the same and more."""
     generator = torch.Generator().manual_seed(NOISE_SEED + seed)
-    result = contaminate(network.state_dict(), Normal(1.0, 1.0), share=eps, generator=generator)
+    result = contaminate(network.state_dict(), LAW, share=eps, generator=generator)
     network = copy.deepcopy(network)
     network.load_state_dict(result.state)
     return network

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.altered_weights import ORIGINS
-from netpurify.experiments.figures.ladder import ladder, ladder_finding
-from netpurify.experiments.figures.trends import LAYERS, trend
-from netpurify.experiments.figures.verdicts import cell, graded, level, short, trials_of
-from netpurify.experiments.figures.weight_claims import plain_rule, steps_of
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.ladder import ladder, ladder_finding
+from netpurify.experiments.figures.claims.trends import LAYERS, trend
+from netpurify.experiments.figures.claims.verdicts import cell, graded, level, short, trials_of
+from netpurify.experiments.figures.claims.weights import plain_rule, steps_of
+from netpurify.experiments.figures.trials.altered_weights import ORIGINS
 from netpurify.findings import Evidence, Finding, TableRow, TrialSummary, select
 
 PLACES = {"training": "training images", "other": "images from outside"}

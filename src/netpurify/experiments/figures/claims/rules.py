@@ -163,8 +163,8 @@ OUTSIDE_RATES = Rule(
 GAIN = (
     "Doing nothing means to keep the poisoned network, in which the attack works, or to return the initial weights, "
     "which guess. Robust accuracy (the share of triggered images of other classes that are still classified rightly) "
-    "sees both; that of doing nothing is the larger of the two. The gain is what purification adds to it, as a share "
-    "of what a network trained without poisoned images would add, within trials."
+    "sees both; that of doing nothing is the larger of the two means. The gain is what purification adds to it, as a "
+    "share of what a network trained without poisoned images would add, by means over trials."
 )
 """What "against doing nothing" means for attacks; a remark of the figures that use it."""
 KEPT = (

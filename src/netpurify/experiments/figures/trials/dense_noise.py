@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from netpurify.contaminate import Law, Normal, Quantise, Truncate, contaminate
-from netpurify.experiments.figures.altered_weights import NOISE_SEED, Cell
+from netpurify.experiments.figures.trials.altered_weights import NOISE_SEED, Cell
 from netpurify.paper import PatchCNN, Training, compare, purify, train
 
 SIZES = (-5.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5)

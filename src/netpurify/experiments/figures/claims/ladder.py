@@ -1,12 +1,12 @@
-"""Limits of eps at several errors at once, and beside the initial weights: the yardsticks of Figures 2 to 8."""
+"""Limits of eps at several errors at once, and beside the initial weights: the yardsticks of Figures 2 to 7."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from netpurify.experiments.figures.rules import LADDER, RECOVERED
-from netpurify.experiments.figures.trends import Trend, limit_trend
-from netpurify.experiments.figures.verdicts import cell, graded, short, trials_of, values
+from netpurify.experiments.figures.claims.rules import LADDER, RECOVERED
+from netpurify.experiments.figures.claims.trends import Trend, limit_trend
+from netpurify.experiments.figures.claims.verdicts import cell, graded, short, trials_of, values
 from netpurify.findings import Evidence, Finding, Rule, Scalar, TableRow, TrialSummary, Verdict, select
 
 Steps = Sequence[tuple[str, Sequence[TableRow]]]

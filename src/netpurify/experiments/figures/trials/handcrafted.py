@@ -15,8 +15,8 @@ from torch import Tensor
 
 from netpurify import network
 from netpurify.contaminate import Pixels, measure
-from netpurify.experiments.figures.altered_weights import Cell
-from netpurify.experiments.figures.three_classes import ThreeClasses
+from netpurify.experiments.figures.trials.altered_weights import Cell
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, Training, compare, purify, train
 
 TARGET = 0
@@ -82,7 +82,7 @@ def _victim(settings: Cell, seed: int) -> Victim:
     training = train(start, inputs, inside.labels, **options)
     test = source.test()
     side = 32 if source.colour else 28
-    trigger = Pixels(pixels_of(settings["trigger"], side), source.black if source.colour else 1.0)
+    trigger = Pixels(pixels_of(settings["trigger"], side), source.value(0.0 if source.colour else 1.0))
     return Victim(training, inputs, source.inputs(outside), source.inputs(test), test.labels, trigger)
 
 

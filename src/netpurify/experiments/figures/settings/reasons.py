@@ -45,6 +45,7 @@ _OF_FIGURE: dict[int, dict[str, str]] = {
         "targets": _TARGETS,
         "training": "The caption says 21, the text 99. The plots are of 21; what 99 changes is under What we add.",
         "pixels": "The paper does not say.",
+        "origins": "The theory recovers with the inputs of training.",
     },
     6: {
         "targets": _TARGETS,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from netpurify.contaminate import Law, contaminate
-from netpurify.experiments.figures.altered_weights import NOISE_SEED, Cell
+from netpurify.experiments.figures.trials.altered_weights import NOISE_SEED, Cell
 from netpurify.paper import PatchCNN, Purified, compare, purify
 
 SEEN = 1e-6
@@ -19,7 +19,7 @@ SEEN = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class TrainedLayer:
     """One layer whose units are contaminated: the network before and after training, and the layer's name."""
 
     initial: PatchCNN
@@ -47,7 +47,7 @@ def first_filters(network: PatchCNN, count: int) -> PatchCNN:
     return few
 
 
-def contaminated(layer: Layer, law: Law, eps: float, seed: int) -> PatchCNN:
+def contaminated(layer: TrainedLayer, law: Law, eps: float, seed: int) -> PatchCNN:
     """The network with its layer contaminated; a larger eps alters the same weights and more."""
     generator = torch.Generator().manual_seed(NOISE_SEED + seed)
     names = [f"{layer.name}.weight"]
@@ -57,14 +57,14 @@ def contaminated(layer: Layer, law: Law, eps: float, seed: int) -> PatchCNN:
     return dirty
 
 
-def change(layer: Layer, dirty: PatchCNN) -> Tensor:
+def change(layer: TrainedLayer, dirty: PatchCNN) -> Tensor:
     """What contamination added, [units, fan-in]; 0 where that is too little to count."""
     before, after = (net.get_parameter(f"{layer.name}.weight").detach() for net in (layer.trained, dirty))
     added = after - before
     return torch.where(added.abs() <= SEEN, torch.zeros_like(added), added)
 
 
-def recovered(layer: Layer, law: Law, eps: float, inputs: Tensor, seed: int) -> tuple[Cell, PatchCNN, Purified]:
+def recovered(layer: TrainedLayer, law: Law, eps: float, inputs: Tensor, seed: int) -> tuple[Cell, PatchCNN, Purified]:
     """Contaminate and purify the layer: shares altered, missing and exact, and both networks."""
     dirty = contaminated(layer, law, eps, seed)
     purified = purify(dirty, layer.initial, inputs, layers=[layer.name], certify=False)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.backdoors import ORIGINS
-from netpurify.experiments.figures.trends import change
-from netpurify.experiments.figures.verdicts import cell, graded, level, trials_of, values
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.trends import change
+from netpurify.experiments.figures.claims.verdicts import cell, graded, level, trials_of, values
+from netpurify.experiments.figures.trials.backdoors import ORIGINS
 from netpurify.findings import Evidence, TableRow, TrialSummary, Verdict, select
 
 PLACES = {"training": "training images", "other": "images outside the training set"}

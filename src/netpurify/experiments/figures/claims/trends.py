@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from netpurify.experiments.figures.rules import STEP
-from netpurify.experiments.figures.verdicts import level, listed, show
+from netpurify.experiments.figures.claims.rules import STEP
+from netpurify.experiments.figures.claims.verdicts import level, listed, show
 from netpurify.findings import Scalar, TableRow, TrialSummary, group, select, summarise
 
 FEATURES = {"l1": "features of the purified W", "l1, initial features": "features of the initial W"}

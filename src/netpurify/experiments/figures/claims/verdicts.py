@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from netpurify.findings import Finding, Rule, TableRow, TrialSummary, Verdict, select, summarise
+from netpurify.findings import TableRow, TrialSummary, Verdict, select, summarise
 
 
 def level(rows: Iterable[TableRow], y: str, **wanted: Any) -> TrialSummary:
@@ -23,11 +23,6 @@ def graded(needed: Iterable[TrialSummary], *, holds: bool, limits: bool, trials:
     if any(summary.count < trials for summary in needed):
         return Verdict.UNSEEN
     return Verdict.HOLDS if holds else Verdict.LIMITS if limits else Verdict.FAILS
-
-
-def simple(claim: str, measured: str, verdict: Verdict, why: str = "", *, ours: bool = False) -> Finding:
-    """A finding with one verdict, by the paper's measure, whose rule is not written down apart."""
-    return Finding(Rule(claim), verdict, None, measured, why=why, ours=ours)
 
 
 def values(rows: Iterable[TableRow], column: str) -> list[Any]:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from netpurify import data
 from netpurify.contaminate import Pixels, Poisoned, measure, poison
-from netpurify.experiments.figures.altered_weights import share_certified
-from netpurify.experiments.figures.three_classes import ThreeClasses
+from netpurify.experiments.figures.trials.altered_weights import share_certified
+from netpurify.experiments.figures.trials.three_classes import ThreeClasses
 from netpurify.paper import PatchCNN, StepSizes, Training, purify, train
 
 Cell = dict[str, Any]

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
-from netpurify.experiments.figures.paper_settings import NOT_SAID, SAID
-from netpurify.experiments.figures.setting_reasons import reason_for
+from netpurify.experiments.figures.settings.quotations import NOT_SAID, SAID
+from netpurify.experiments.figures.settings.reasons import reason_for
+from netpurify.experiments.figures.trials.altered_weights import LAW
 from netpurify.findings import Experiment, Scalar, SettingRow, TableRow
 from netpurify.paper import train
 
@@ -107,7 +108,7 @@ def _of_network(cells: Sequence[TableRow]) -> dict[str, str]:
 def _of_noise(number: int, cells: Sequence[TableRow], shares: Sequence[float]) -> dict[str, str]:
     """Settings of the figures in which weights are altered after training."""
     found = {
-        "law": "N(1, 1), added to each weight with probability eps",
+        "law": f"N({LAW.mean:g}, {LAW.sd**2:g}), added to each weight with probability eps",
         "eps": _values(shares),
         "features": "those of the purified W; those of the initial W beside them",
         "error": "W: mean over filters of the norm of W~_j - W_j; beta: the norm of beta~ - beta over the root of p",

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.ladder import Ladder, Steps, ladder, ladder_finding
-from netpurify.experiments.figures.trends import FEATURES, LAYERS, Trend, trend
-from netpurify.experiments.figures.verdicts import cell, graded, level, trials_of, values
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.ladder import Ladder, Steps, ladder, ladder_finding
+from netpurify.experiments.figures.claims.trends import FEATURES, LAYERS, Trend, trend
+from netpurify.experiments.figures.claims.verdicts import cell, graded, level, trials_of, values
 from netpurify.findings import Evidence, Finding, Rule, Scalar, TableRow, TrialSummary, select, summarise
 
 Key = tuple[Scalar, ...]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.backdoor_numbers import (
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.attack_numbers import (
     by_depth,
     by_gain,
     fall,
@@ -15,12 +15,12 @@ from netpurify.experiments.figures.backdoor_numbers import (
     ratios_of,
     share_text,
 )
-from netpurify.experiments.figures.trends import above, below, change
-from netpurify.experiments.figures.verdicts import graded, trials_of, values
+from netpurify.experiments.figures.claims.trends import above, below, change
+from netpurify.experiments.figures.claims.verdicts import graded, trials_of, values
 from netpurify.findings import Evidence, Finding, TableRow, select
 
 
-def deep_attack(rows: list[TableRow], origin: str, why: str = "") -> Finding:
+def attack_reduced(rows: list[TableRow], origin: str, why: str = "") -> Finding:
     """C14: points taken off at every depth."""
     depths = values(rows, "layers")
     at: dict[str, Any] = {"ratio": rules.UP_TO}
@@ -44,7 +44,7 @@ def deep_attack(rows: list[TableRow], origin: str, why: str = "") -> Finding:
     )
 
 
-def deep_accuracy(rows: list[TableRow], origin: str, why: str = "") -> Finding:
+def accuracy_kept(rows: list[TableRow], origin: str, why: str = "") -> Finding:
     """C15: accuracy at every depth and ratio."""
     falls = {
         (depth, ratio): fall(rows, ratio, origin=origin, layers=depth)
@@ -63,7 +63,7 @@ def deep_accuracy(rows: list[TableRow], origin: str, why: str = "") -> Finding:
     )
 
 
-def depth_trend(rows: list[TableRow], origin: str, why: str = "") -> Finding:
+def accuracy_by_depth(rows: list[TableRow], origin: str, why: str = "") -> Finding:
     """C16: accuracy from the fewest hidden layers to the most, before and after purification."""
     depths = values(rows, "layers")
     wanted: dict[str, dict[str, Any]] = {"before": {"method": "before"}, "after": {"method": "l1", "origin": origin}}

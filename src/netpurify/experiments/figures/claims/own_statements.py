@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from netpurify.experiments.figures.verdicts import graded
-from netpurify.findings import Evidence, Finding, Rule, SettingRow, TrialSummary
+from netpurify.experiments.figures.claims.verdicts import graded
+from netpurify.findings import Evidence, Finding, Rule, SettingRow, TableRow, TrialSummary, summarise
 
 NOT_IN_THE_PAPER = "not in the paper"
 
@@ -39,3 +39,14 @@ def number(value: Any, digits: int = 3) -> str:
 def cell(summary: TrialSummary, digits: int = 3) -> str:
     """The mean over trials, in few characters."""
     return number(summary.mean, digits) if summary.count else "-"
+
+
+def half_limit(rows: Iterable[TableRow], column: str = "exact") -> float:
+    """The eps at which a share falls below one half, between points of the grid; 1 if it does not."""
+    curve = sorted((float(eps or 0.0), found.mean) for (eps,), found in summarise(rows, ["eps"], column).items())
+    before, share = 0.0, 1.0
+    for eps, found in curve:
+        if found < 0.5:
+            return before + (eps - before) * (share - 0.5) / (share - found)
+        before, share = eps, found
+    return 1.0

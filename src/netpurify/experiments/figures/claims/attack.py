@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from netpurify.experiments.figures import rules
-from netpurify.experiments.figures.backdoor_numbers import (
+from netpurify.experiments.figures.claims import rules
+from netpurify.experiments.figures.claims.attack_numbers import (
     LETTERS,
     RATES,
     after_by_number,
@@ -20,10 +20,10 @@ from netpurify.experiments.figures.backdoor_numbers import (
     ratios_of,
     share_text,
 )
-from netpurify.experiments.figures.backdoors import ORIGINS
+from netpurify.experiments.figures.claims.trends import above, change
+from netpurify.experiments.figures.claims.verdicts import cell, graded, level, trials_of, values
 from netpurify.experiments.figures.panels import CHANCE
-from netpurify.experiments.figures.trends import above, change
-from netpurify.experiments.figures.verdicts import cell, graded, level, trials_of, values
+from netpurify.experiments.figures.trials.backdoors import ORIGINS
 from netpurify.findings import Evidence, Finding, TableRow, TrialSummary, select
 
 

@@ -1,0 +1,1 @@
+"""How claims are judged: their rules, and the functions that apply them to the rows of a table."""
