@@ -145,11 +145,12 @@ def findings(rows: list[TableRow]) -> list[Finding]:
             needed=needed,
             holds=all(ours),
             limits=any(ours),
-            evidence=[_exactness(cases, "recover", "The policy recover")],
-            why="recover keeps what training may have done. Edits in a few filters at pixels that no clean image inks "
-            "look like training on an image that did, so on MNIST they stay, and are counted as unjudged. On CIFAR-10 "
-            "every pixel is reached. Where the training images are known to be all, Algorithm 2 (project) is the "
-            "choice.",
+            evidence=[_exactness(cases, "recover", "The policy recover"), _unjudged(cases)],
+            why="recover keeps what training may have done. Edits at the same places of a few filters look like "
+            "training on an image that the defender does not have, so on MNIST they stay. Their units are called "
+            "recovered all the same; that something stayed is told by the number of unjudged weights alone. On "
+            "CIFAR-10 every pixel is reached. Where the clean images are known to be the training images, Algorithm 2 "
+            "(project) is the choice.",
         ),
         statement(
             NINE,
@@ -192,7 +193,8 @@ def _whole(cases: list[tuple[str, list[TableRow]]], needed: list[TrialSummary]) 
         limits=none and all(found.mean <= 0.05 for found in called),
         evidence=[Evidence("10 filters rewritten as a whole, after Algorithm 2",
                            ["setting", "exact", "called recovered", "attack success"], table)],
-        why="Whether the attack stays is another matter: on blank pixels every fit returns the initial weights.",
+        why="Whether the attack stays is another matter, as the last column says: the fit is a point of the span, in "
+        "which a detector may or may not have a place.",
     )  # fmt: skip
 
 
@@ -203,6 +205,15 @@ def _exactness(cases: list[tuple[str, list[TableRow]]], method: str, title: str)
              for name, own in cases]  # fmt: skip
     return Evidence(f"{title}: share of the edited filters that is exact, by share erased",
                     ["setting", *(f"{share:g}" for share in shares), "generic limit"], table)  # fmt: skip
+
+
+def _unjudged(cases: list[tuple[str, list[TableRow]]]) -> Evidence:
+    """What the policy recover says of the edits that it keeps."""
+    at = {"method": "recover", "filters": MOST, "erased": ASKED}
+    columns = ("unjudged", "called", "wrongly")
+    table = [[name, *(cell(level(own, column, **at)) for column in columns)] for name, own in cases]
+    return Evidence("recover, 10 edited filters: weights that it keeps, filters called recovered, and wrongly",
+                    ["setting", "unjudged weights", "called recovered", "wrongly"], table)  # fmt: skip
 
 
 def _generic(rows: list[TableRow]) -> str:
