@@ -52,8 +52,8 @@ _SENTENCES: tuple[tuple[str, Callable[[Findings], bool]], ...] = (
         _stated(14, HOLDS),
     ),
     (
-        "With fewer clean images than training images no layer is exact any more, and to return the initial weights "
-        "is about as good (Figures 6 and 7).",
+        "With few clean images neither layer comes, everywhere, to half of the error that the initial weights have: to "
+        "return these is not far behind (Figures 6 and 7).",
         _beside(rules.FEW_IMAGES, [6, 7], FAILS),
     ),
     (
@@ -72,7 +72,7 @@ _SENTENCES: tuple[tuple[str, Callable[[Findings], bool]], ...] = (
         _measured(attack_additions.AS_TRAINED, [8, 9], HOLDS),
     ),
     (
-        "On MNIST accuracy does not fall with more hidden layers, as the paper says it does (Figures 10 and 11).",
+        "On MNIST accuracy does not fall with more hidden layers, other than the paper says (Figures 10 and 11).",
         _measured(rules.DEPTH, [10, 11], FAILS),
     ),
 )
