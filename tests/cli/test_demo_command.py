@@ -75,7 +75,7 @@ def test_guide_names_no_option_that_is_not_there(run):
     named = set(re.findall(r"--[a-z][a-z-]+", GUIDE.read_text()))
     known = {
         option
-        for command in (*COMMANDS, "project", "defend", "demo")
+        for command in (*COMMANDS, "project", "defend", "demo", "theory")
         for option in re.findall(r"--[a-z-]+", run(command, "--help").out)
     }
     assert named <= known

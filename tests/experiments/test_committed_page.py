@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 import pytest
 
 from netpurify import report
-from netpurify.experiments.figures import FIGURES
+from netpurify.experiments.figures import FIGURES, conclusion
 from netpurify.findings import read_table
 
 pytestmark = pytest.mark.slow  # reads all tables of the full run
@@ -155,7 +155,8 @@ def test_the_page_is_what_the_tables_give():
     tables = {figure.experiment.name: None for figure in FIGURES.values()}
     rows = {name: read_table(DOCS / "results" / f"{name}.csv.gz") for name in tables}
     results = [report.FigureResult(figure, rows[figure.experiment.name], mode="full") for figure in FIGURES.values()]
-    made = report.reproduction_markdown(results, about={}, images=lambda number: f"figures/figure{number:02}.svg")
+    top = {"about": {}, "conclusion": conclusion({result.figure.number: result.findings for result in results})}
+    made = report.reproduction_markdown(results, images=lambda number: f"figures/figure{number:02}.svg", **top)
     assert lasting(PAGE) == lasting(made)
 
 

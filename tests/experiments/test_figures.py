@@ -10,6 +10,7 @@ import torch
 from netpurify import data
 from netpurify.contaminate import Normal, contaminate
 from netpurify.experiments.figures import FIGURES, figure02, figure04, figure06, figure08
+from netpurify.experiments.figures.claims import rules
 from netpurify.experiments.figures.claims.verdicts import graded, listed, show
 from netpurify.experiments.figures.panels import line
 from netpurify.experiments.figures.trials import altered_weights, backdoors, three_classes
@@ -72,7 +73,7 @@ def test_figure_reads_its_own_table(number, once):
         assert isinstance(finding.by_measure, Verdict)
 
 
-@pytest.mark.parametrize("number", FIGURES)
+@pytest.mark.parametrize("number", [number for number, figure in FIGURES.items() if not figure.ours])
 def test_settings_are_the_papers_in_full_mode(number):
     experiment = FIGURES[number].experiment
     cells = experiment.grid("full")
@@ -125,11 +126,14 @@ def test_control_that_spans_everything_recovers_nothing():
 
 
 def test_backdoor_goes_where_its_pixels_are_blank():
-    (settings,) = [cell for cell in figure08.grid("quick") if cell["ratio"] == 0.3 and cell["trigger"] != "middle"]
-    rows = backdoors.backdoor(settings | {"p": 60, "steps": 400}, 0, counts=(36,), pixels=range(5))
-    before, *after = rows
-    assert before["method"] == "before"
-    assert before["asr_all"] > 0.9
+    (settings,) = [cell for cell in figure08.grid("quick") if cell["ratio"] == 0.3]
+    rows = backdoors.backdoor(settings | {"p": 60, "steps": 500}, 0, counts=(36,))
+    (before,) = [row for row in rows if row["method"] == "before"]
+    after = [row for row in rows if row["origin"] in backdoors.ORIGINS]
+    (stays,) = [row for row in rows if row["origin"] == "as trained on"]
+    assert len(after) == 4
+    assert before["asr_all"] > 0.8
+    assert stays["asr_all"] > 0.7
     for row in after:
         assert row["asr_all"] < 0.5
         assert row["accuracy"] > before["accuracy"] - 0.06
@@ -188,49 +192,51 @@ def recorded(name):
 
 
 def verdicts(number, change=lambda row: row):
+    """By the paper's measure and against doing nothing, of the paper's claims."""
     figure = FIGURES[number]
     rows = [change(dict(row)) for row in recorded(figure.experiment.name)]
-    return [finding.by_measure for finding in figure.findings([row for row in rows if row is not None])]
+    findings = figure.findings([row for row in rows if row is not None])
+    return {finding.rule: (finding.by_measure, finding.against_nothing) for finding in findings if not finding.ours}
 
 
 @pytest.mark.slow
 def test_verdicts_of_the_full_run():
-    assert verdicts(8)[:3] == [Verdict.HOLDS, Verdict.LIMITS, Verdict.HOLDS]
-    assert verdicts(9) == [Verdict.LIMITS, Verdict.HOLDS, Verdict.HOLDS]
-    assert verdicts(10) == verdicts(11) == [Verdict.HOLDS, Verdict.HOLDS]
+    assert verdicts(8)[rules.ATTACK_GONE] == (Verdict.HOLDS, Verdict.LIMITS)
+    assert verdicts(9)[rules.ATTACK_WEAKENED] == (Verdict.HOLDS, Verdict.FAILS)
+    assert verdicts(10) == {
+        rules.DEEP_ATTACK: (Verdict.HOLDS, Verdict.HOLDS),
+        rules.DEEP_ACCURACY: (Verdict.HOLDS, Verdict.HOLDS),
+        rules.DEPTH: (Verdict.FAILS, None),
+    }
 
 
-@pytest.mark.parametrize("number", [8, 9, 10, 11])
-def test_what_is_missing_is_not_measured(number):
-    found = verdicts(number, lambda row: None if row["ratio"] == 0.3 else row)
-    assert set(found) == {Verdict.UNSEEN}
+@pytest.mark.parametrize(
+    ("number", "rule"),
+    [(8, rules.ATTACK_GONE), (9, rules.ATTACK_WEAKENED), (10, rules.DEEP_ATTACK), (11, rules.DEEP_ATTACK)],
+)
+def test_what_is_missing_is_not_measured(number, rule):
+    found = verdicts(number, lambda row: None if row["ratio"] == 0.3 and row["trial"] is not None else row)
+    assert Verdict.UNSEEN in found[rule]
 
 
 def test_an_attack_that_stays_with_the_images_the_claim_names_is_seen():
     def stay(row):
         return row | {"asr_all": 0.97} if row["clean"] == 9 else row
 
-    assert verdicts(8, stay)[1] == Verdict.FAILS
-
-
-def test_the_yardstick_of_figure_8_is_the_network_without_poisoned_images():
-    findings = FIGURES[8].findings(recorded("mnist-backdoor"))
-    assert "without poisoned images, 0.3" in findings[1].why
-    assert "guessing gives 0.333" in findings[1].why
-    assert "without poisoned images 0.3" in findings[3].measured
+    assert verdicts(8, stay)[rules.ATTACK_GONE][0] == Verdict.FAILS
 
 
 def test_an_attack_that_never_worked_proves_nothing():
     def weak(row):
         return row | {"asr_all": 0.33} if row["method"] == "before" else row
 
-    assert verdicts(8, weak)[0] == Verdict.FAILS
-    assert verdicts(10, weak)[0] == Verdict.FAILS
+    assert verdicts(8, weak)[rules.ATTACK_RISES][0] == Verdict.FAILS
+    assert verdicts(10, weak)[rules.DEEP_ATTACK][0] == Verdict.FAILS
 
 
 def test_accuracy_that_is_lost_is_seen():
     def lose(row):
         return row | {"accuracy": 0.4} if row["method"] == "l1" else row
 
-    assert verdicts(8, lose)[2] == Verdict.FAILS
-    assert verdicts(10, lose)[1] == Verdict.FAILS
+    assert verdicts(8, lose)[rules.accuracy_kept(5.0)] == (Verdict.FAILS, Verdict.FAILS)
+    assert verdicts(10, lose)[rules.DEEP_ACCURACY] == (Verdict.FAILS, Verdict.FAILS)

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from netpurify import report
+from netpurify.report.reproduction.looks import FIXED
 from tests.report.browser import BROWSER, browse
 from tests.report.made_figures import result, table
 
@@ -30,10 +31,10 @@ def page():
 def test_page_is_drawn(page, width, tmp_path):
     report.save(tmp_path / "page.html", page)
     shot = tmp_path / "page.png"
-    browse(tmp_path / "page.html", f"--screenshot={shot}", f"--window-size={width},2600")
+    browse(tmp_path / "page.html", f"--screenshot={shot}", f"--window-size={width},12000")
     with Image.open(shot) as image:
         colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 24) or []}
-    assert {(0, 114, 178), (213, 94, 0)} <= colours  # the first two lines of the plots
+    assert {tuple(bytes.fromhex(FIXED[thing].colour[1:])) for thing in ("contaminated", "initial weights")} <= colours
 
 
 @pytest.mark.parametrize("width", [360, 700, 1000, 1400])

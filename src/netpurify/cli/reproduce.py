@@ -119,7 +119,8 @@ def _numbers(figures: list[int] | None, *, ours: bool) -> list[int]:
 def _data_sets(chosen: Iterable[Experiment], mode: Mode) -> set[str]:
     """The data sets that some experiments need; inputs that a trial draws itself, such as Gaussian ones, are none."""
     cells = [trial.settings for one in chosen for trial in netpurify.experiments.trials_of(one, mode=mode, trials=1)]
-    return {str(cell["data"]) for cell in cells if "data" in cell} & {*options.DATA_SETS, "mnist-sample"}
+    named = {str(cell.get(column)) for cell in cells for column in ("data", "inputs")}
+    return named & {*options.DATA_SETS, "mnist-sample"}
 
 
 def _about(run: RunOptions, trials: int | None, seconds: float, results: list[report.FigureResult]) -> dict[str, str]:

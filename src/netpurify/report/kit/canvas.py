@@ -131,11 +131,15 @@ def _embeddable(svg: str, title: str, description: str) -> str:
     """The drawing alone, with names for screen readers and with ids that no other drawing on the page has."""
     svg = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r"\s+", " ", re.sub(r">\s+<", "><", svg))
-    prefix = f"p{hashlib.sha256((title + svg).encode()).hexdigest()[:8]}-"
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
-    names = {name: f"{prefix}{number}" for number, name in enumerate(used)}
-    svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
-    svg = re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{names[found[2]]}", svg)
+    numbers = {name: number for number, name in enumerate(used)}
+    # matplotlib's own ids hang on digits that it does not print, so that the prefix must not hang on these ids.
+    plain = re.sub(r' id="[^"]+"', "", re.sub(r'(href="|url\()#([^")]+)', r"\1", svg))
+    prefix = f"p{hashlib.sha256((title + plain).encode()).hexdigest()[:8]}-"
+    svg = re.sub(
+        r' id="([^"]+)"', lambda found: f' id="{prefix}{numbers[found[1]]}"' if found[1] in numbers else "", svg
+    )
+    svg = re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{prefix}{numbers[found[2]]}", svg)
     # Joins and caps are what the removed style sheet said; inside a page it would hold for every other drawing too.
     head = f'<svg role="img" aria-label="{escape(title)}" stroke-linejoin="round" stroke-linecap="butt"'
     opening, rest = svg.removeprefix("<svg").split(">", 1)

@@ -30,7 +30,7 @@ NO_PURIFICATION: Cell = {"clean": None, "origin": None, "rank": None, "certified
 
 
 @dataclass(frozen=True, slots=True)
-class Victim:
+class PoisonedNetwork:
     """A network trained on poisoned images, and all that is needed to purify it and to measure the attack.
 
     Attributes:
@@ -62,7 +62,7 @@ class Victim:
         return self.source.elsewhere(origin, n, torch.Generator().manual_seed(seed))
 
 
-def victim(settings: Cell, seed: int) -> Victim:
+def victim(settings: Cell, seed: int) -> PoisonedNetwork:
     """A network of one to three hidden layers trained on images some of which are poisoned."""
     generator = torch.Generator().manual_seed(seed)
     source = ThreeClasses(settings["data"], pixels=settings["pixels"])
@@ -74,7 +74,7 @@ def victim(settings: Cell, seed: int) -> Victim:
     initial = PatchCNN(**sizes, classes=3, generator=generator)
     steps = StepSizes(settings["gamma"], settings["hidden"])
     training = train(initial, poisoned.inputs, poisoned.labels, gamma=steps, steps=settings["steps"])
-    return Victim(source, trigger, inside, outside, poisoned, training)
+    return PoisonedNetwork(source, trigger, inside, outside, poisoned, training)
 
 
 def backdoor(settings: Cell, seed: int, *, counts: Sequence[int]) -> list[Cell]:
@@ -86,13 +86,15 @@ def backdoor(settings: Cell, seed: int, *, counts: Sequence[int]) -> list[Cell]:
     return [*untouched(attacked), *purifications(attacked, counts, origins, seed)]
 
 
-def untouched(attacked: Victim) -> list[Cell]:
+def untouched(attacked: PoisonedNetwork) -> list[Cell]:
     """What doing nothing gives: the network as it was trained, and its initial weights."""
     networks = {"before": attacked.training.trained, "initial weights": attacked.training.initial}
     return [{"method": method, **NO_PURIFICATION, **rates(attacked, network)} for method, network in networks.items()]
 
 
-def purifications(attacked: Victim, counts: Sequence[int], origins: Sequence[str], seed: int) -> Iterator[Cell]:
+def purifications(
+    attacked: PoisonedNetwork, counts: Sequence[int], origins: Sequence[str], seed: int
+) -> Iterator[Cell]:
     """Rates after purification by L1, and in the paper's own two cases also by least squares."""
     for origin in origins:
         for n in counts if origin != "not poisoned" else counts[-1:]:
@@ -110,7 +112,7 @@ def purifications(attacked: Victim, counts: Sequence[int], origins: Sequence[str
                 }
 
 
-def rates(attacked: Victim, network: PatchCNN) -> Cell:
+def rates(attacked: PoisonedNetwork, network: PatchCNN) -> Cell:
     """Accuracy, attack success over other classes and over all images, and robust accuracy on the test images."""
     source = attacked.source
     labels = source.test().labels
