@@ -115,8 +115,8 @@ def _search(design: Design, order: NDArray[np.intp], alterations: Floats, start:
     low = np.zeros(count, np.int64)
     # With fewer than rank rows left, some fit passes through all of them.
     high = np.full(count, live - design.rank + 1)
-    # A tenth of sqrt(rows) is far below the spread of the counts; up to 399 rows they are exact.
-    close = max(1, int(np.sqrt(live)) // 10)
+    # A twentieth of sqrt(rows) is far below the spread of the counts; up to 1,599 rows they are exact.
+    close = max(1, int(np.sqrt(live)) // 20)
     step = np.full(count, max(1, int(np.sqrt(live)) // 4))
     probe = np.full(count, start)
     while (open_ := np.flatnonzero(high - low > close)).size:
@@ -128,7 +128,8 @@ def _search(design: Design, order: NDArray[np.intp], alterations: Floats, start:
         high[open_] = np.where(right, high[open_], broken)
         probe[open_] = np.where(right, tried + step[open_], broken - close)
         step[open_] *= np.where(right, 2, 1)
-    return (low + high - 1) // 2
+    # The middle, rounded up and down in turn.
+    return (low + high - 1 + np.arange(count) % 2) // 2
 
 
 def _breaks(fitted: Floats, alterations: Floats, order: NDArray[np.intp]) -> Counts:

@@ -94,7 +94,7 @@ def _predictions(
         Row("limit", f"{name}: eps that half of all units survive, this design", "", None,
             Interval(half.low, half.high), Verdict.MEASURED, f"{odds.columns} simulated columns, {law}"),
         Row("limit", f"{name}: P(one unit recovered), generic random design", "", None, generic, Verdict.MEASURED,
-            "no forecast for this design: its rows are not random"),
+            "for a uniformly random span of this size; no forecast for this design"),
         Row("limit", f"{name}: P(one unit recovered)", "predicted", one.value, exact, Verdict.MEASURED,
             f"on this design {one.low:.3g} to {one.high:.3g}; measured: "
             + (f"share of {units} exact" if units > 1 else "this run")),
