@@ -92,7 +92,7 @@ def test_errata_are_a_table_or_a_page(run, tmp_path):
     assert "Algorithm 1" in done.out
     path = tmp_path / "errata.md"
     done = run("theory", "--errata", "--markdown", str(path))
-    assert done.out.startswith("36 errata")
+    assert done.out.startswith("42 errata")
     assert path.read_text().startswith("# Errata of the paper")
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from netpurify.contaminate import Erase
+from netpurify.contaminate import Erase, Normal
 from netpurify.findings import Verdict
 from netpurify.paper import PatchCNN, train
 from netpurify.paper.theory import (
@@ -23,7 +23,8 @@ from netpurify.paper.theory import (
 )
 from netpurify.paper.theory.comparisons import at_most, small
 from netpurify.paper.theory.expected import largest_output_eigenvalue
-from netpurify.paper.theory.lemmas import recovery_ratio
+from netpurify.paper.theory.lemmas import _second_condition, recovery_ratio
+from netpurify.paper.theory.limits import signs_of
 
 pytestmark = pytest.mark.slow
 
@@ -228,7 +229,42 @@ def test_lemma_2_and_4_by_hand(examined):
         spread = one[f"lambda_high of {name}"] * math.sqrt(rate * math.log(math.e / rate))
         most = spread + 0.1 * math.sqrt(one[f"sigma^2 of {name}, all c"].high * rate)
         expected = most / (0.9 * one[f"lambda_low of {name}"].low)
-        assert rows["Lemma 2", f"ratio of {name}"].measured.high == pytest.approx(expected)
+        assert rows["Lemma 2", f"ratio of {name}, all c"].measured.high == pytest.approx(expected)
+        most = spread + 0.1 * math.sqrt(one[f"sigma^2 of {name}, the law's c"] * rate)
+        law = rows["Lemma 2", f"ratio of {name}, the law's c"].measured
+        assert law.high == pytest.approx(most / (0.9 * one[f"lambda_low of {name}"].low))
+        assert law.low <= rows["Lemma 2", f"ratio of {name}, all c"].measured.low
+
+
+def test_signs_of_a_law_leave_missing_weights_out():
+    weights = torch.randn(30, 5, generator=generator(), dtype=torch.float64)
+    added, erased, half = (signs_of(law, weights) for law in (Normal(1.0, 1.0), Erase(), HalfErased()))
+    assert added.positive == pytest.approx(0.841, abs=0.05)
+    assert added.c.mean() == pytest.approx(0.683, abs=0.01)
+    assert not added.missing.any()
+    assert (erased.missing == 1).all()
+    assert (erased.mixed == 0.5).all()
+    assert (erased.c == 0).all()
+    assert (half.positive == 1).all()
+    assert half.missing == pytest.approx(0.5, abs=0.1)
+    assert half.mixed == pytest.approx(1 - half.missing / 2)
+
+
+class HalfErased:
+    """Adds 1 to some weights and erases the others."""
+
+    def alter(self, values, source):
+        return torch.where(torch.rand(values.shape, generator=source) < 0.5, values + 1.0, math.nan)
+
+
+def test_the_condition_of_lemma_9_has_a_constant(examined):
+    assert _second_condition(0.5).verdict == Verdict.HOLDS
+    assert _second_condition(1.0).verdict == Verdict.VACUOUS
+    assert _second_condition(math.inf).measured is None
+    rows = {(row.part, row.quantity): row for row in examined[0].rows}
+    assert rows["Lemma 9", "8 mean |b_j| / (lambda_low (1 - eps))"].bound == 1.0
+    promised = rows["Lemma 9", "ratio of relu(W(0)'PX), as in Lemma 2"].verdict == Verdict.HOLDS
+    assert ("without promise" in rows["Lemma 9", "|v^ - v*|"].note) == (not promised)
 
 
 def test_rates_of_the_lemmas():

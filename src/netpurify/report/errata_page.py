@@ -6,21 +6,26 @@ from netpurify.paper.theory import Erratum
 
 _KINDS = {
     "misprint": "Misprints: the authors clearly meant the right formula",
-    "false": "Bounds and steps that are not true",
+    "false": "Bounds and steps that are not true, most of them for more than one patch only",
     "contradiction": "Places where the paper says two things",
 }
 _TOP = """# Errata of the paper
 
-Lu, Huang and Wang, "Purification of Contaminated Convolutional Neural Networks via Robust Recovery" (IEEE JSTSP 19(3),
-507-519, 2025, doi:10.1109/JSTSP.2025.3549950; arXiv:2407.11031). Every row was found by reading the proofs against
-independent code, and has a number that shows it, where a number can. The command
+Lu, Huang and Wang, "Purification of Contaminated Convolutional Neural Networks via Robust Recovery: An Approach with
+Theoretical Guarantee in One-Hidden-Layer Case" (IEEE JSTSP 19(3), 507-519, 2025, doi:10.1109/JSTSP.2025.3549950;
+arXiv:2407.11031). Read in the source of arXiv:2407.11031; the journal's version was not compared, and may have some of
+it right. Every row was found by reading the proofs against independent code, and has a number that shows it, where a
+number can. Numbers that differ much from draw to draw of inputs and weights are medians over five draws, if no other
+count is given. The command
 
     netpurify theory --errata --markdown docs/errata.md
 
 computes the numbers anew and writes this page; a test compares both.
 
-None of this touches the method: Algorithm 2 recovers what the paper says it recovers. What changes is how the bounds
-depend on the number of patches m, because the proofs take a sum over m patches for one patch in many places.
+None of this touches the method: Algorithm 2 and the exact recovery of W do not rest on these steps. What changes is how
+the bounds depend on the number of patches m, because the proofs take a sum over m patches for one patch in many places.
+What the paper writes in two ways is listed as that, and not as an error, where each is right by itself: orientation of
+the designs, normalisation of loss and step size.
 
 Letters: relu is the paper's psi, A' a transpose, D the paper's Delta, and the step size of the theorems is gamma/n of
 Algorithm 1. `netpurify theory --sweep m` shows which statements fail along m, and that the corrected ones hold.

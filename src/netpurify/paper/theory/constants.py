@@ -81,6 +81,12 @@ def constants(
     return Constants(_sigma2(turned, k, q), float((A**2).sum() / (k * q)), low, _high(singular, k))
 
 
+def fixed_sigma2(design: ArrayLike, c: ArrayLike) -> float:
+    """The sigma^2 of (8) for one fixed c [k], |A'c|^2 / (k q); Lemma 2 needs it for c_i = 1 - 2 Q_i(0) only."""
+    A = to_numpy(design, "the design").astype(np.float64)  # noqa: N806
+    return float(np.square(A.T @ to_numpy(c, "c")).sum() / A.size)
+
+
 def _high(singular: NDArray[np.float64], k: int) -> float:
     return float(singular[0] / math.sqrt(k))
 

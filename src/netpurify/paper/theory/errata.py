@@ -5,5 +5,6 @@
 
 from netpurify.paper.theory.errata_of_definitions import DEFINITIONS
 from netpurify.paper.theory.errata_of_proofs import BOUNDS, LEMMAS_AND_EXPERIMENTS
+from netpurify.paper.theory.errata_of_the_appendix import APPENDIX
 
-ERRATA = (*DEFINITIONS, *BOUNDS, *LEMMAS_AND_EXPERIMENTS)
+ERRATA = (*DEFINITIONS, *BOUNDS, *APPENDIX, *LEMMAS_AND_EXPERIMENTS)

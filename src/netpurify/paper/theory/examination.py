@@ -1,21 +1,22 @@
 """One run of the paper's system beside everything its theory says about it, as one table."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from netpurify import lad
 from netpurify.contaminate import Law, Normal, contaminate
 from netpurify.findings import Verdict
 from netpurify.paper.model import PatchCNN, matrix
-from netpurify.paper.purification import Purified, compare, purify
+from netpurify.paper.purification import FittedLayer, Purified, compare, purify
 from netpurify.paper.theory.assumptions import assumption_rows, without_promise
 from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.comparisons import at_most, small
 from netpurify.paper.theory.constants import Interval
 from netpurify.paper.theory.lemmas import fit_output, kernel_lemma_rows, output_rows, recovery_ratio, simple_ratio_row
-from netpurify.paper.theory.limits import designs_of, limits_of, positive_share
+from netpurify.paper.theory.limits import Signs, designs_of, limits_of, signs_of
 from netpurify.paper.theory.motion import kernel_rows, motion_rows
 from netpurify.paper.theory.row import Row
 from netpurify.paper.theory.watch import Watch
@@ -84,7 +85,9 @@ def examine(
     watch = Watch(model, inputs, targets)
     training = train(model, inputs, targets, gamma=gamma, regime=regime, steps=system.steps, observe=watch)
     say("contaminate and purify")
-    dirty = contaminate(training.trained.state_dict(), system.law or Normal(1.0, 1.0), share=share, generator=generator)
+    law = system.law or Normal(1.0, 1.0)
+    signs = [signs_of(law, matrix(layer)) for layer in training.trained.layers]
+    dirty = contaminate(training.trained.state_dict(), law, share=share, generator=generator)
     contaminated = network_of(training.trained, [matrix(layer) for layer in training.trained.layers])
     contaminated.load_state_dict(dirty.state)
     purified = purify(contaminated, training.initial, inputs)
@@ -97,8 +100,10 @@ def examine(
         say("Lemma 9")
         output = [matrix(network.output)[:, 0] for network in (training.trained, contaminated, training.initial)]
         fit = fit_output(setting, watch, output[0] - output[2], output[1] - output[2])
-        rows += output_rows(setting, fit, generator)
-    rows += [simple_ratio_row(setting), *_designs(setting, system, training, purified, inputs, generator, say)]
+        rows += output_rows(setting, fit, signs[1].c, generator)
+    exact = [error.exact for error in compare(purified.model, training.trained).values()]
+    layers = list(zip(("A_W", "A_beta"), purified.layers, designs_of(purified, inputs), exact, signs, strict=True))
+    rows += [simple_ratio_row(setting), *_designs(setting, regime, layers, generator, say)]
     return Examination(setting, regime, (*assumed, *without_promise(rows, assumed)), inputs, training, purified)
 
 
@@ -119,7 +124,8 @@ def _recovery(setting: Setting, regime: Regime, training: Training, purified: Pu
     if regime == "joint":
         yardstick = ("|beta|^2 / p", float(matrix(training.trained.output).square().mean()))
         error = at_most(theorem, "|beta~ - beta|^2 / p", setting.output_error, output.rms**2, yardstick, "≲")
-        return [*rows, error]
+        which = "fitted with the features of W~, where the proof has those of W(0)"
+        return [*rows, replace(error, note="; ".join(filter(None, (error.note, which))))]
     verdict = Verdict.HOLDS if output.largest <= 1e-6 else Verdict.FAILS
     note = f"{int(purified.layers[1].doubtful.sum())} filters feed it doubtful features"
     return [*rows, Row(theorem, "max_j |beta~_j - beta_j|", "<=", 0.0, output.largest, verdict, note)]
@@ -127,35 +133,37 @@ def _recovery(setting: Setting, regime: Regime, training: Training, purified: Pu
 
 def _designs(
     setting: Setting,
-    system: ExaminedSystem,
-    training: Training,
-    purified: Purified,
-    inputs: Tensor,
+    regime: Regime,
+    layers: Sequence[tuple[str, FittedLayer, lad.Design, float, Signs]],
     generator: torch.Generator,
     say: Callable[[str], None],
 ) -> list[Row]:
-    """Lemma 1, Lemma 2 and the limits of recovery, for A_W and A_beta."""
+    """Lemma 1, Lemma 2 and the limits of recovery, for A_W and A_beta.
+
+    Each of ``layers`` has its name, fit, design, the share of its units that came back, and the signs of alterations.
+    """
     rows = []
-    errors = compare(purified.model, training.trained)
-    designs = designs_of(purified, inputs)
-    weights = [matrix(layer) for layer in training.trained.layers]
-    for name, fit, design, layer in zip(("A_W", "A_beta"), purified.layers, designs, weights, strict=True):
+    for name, fit, design, exact, signs in layers:
         say(f"constants of {name}")
-        positive = positive_share(system.law or Normal(1.0, 1.0), layer)
-        found = limits_of(name, fit, design, errors[fit.name].exact, setting, generator, positive)
-        rows.append(_ratio(name, found, design.matrix.shape, setting.share))
+        found = limits_of(name, fit, design, exact, setting, generator, signs)
+        rows += _ratios(name, found, design.matrix.shape, setting.share)
         # In the joint regime the features do not span what training changed in beta: there is nothing to predict.
-        rows += found if name == "A_W" or system.regime != "joint" else found[:-2]
+        rows += found if name == "A_W" or regime != "joint" else found[:-2]
     return rows
 
 
-def _ratio(name: str, found: list[Row], shape: tuple[int, int], share: float) -> Row:
-    """Lemma 2's ratio, from the rows that have the design's constants already."""
+def _ratios(name: str, found: list[Row], shape: tuple[int, int], share: float) -> list[Row]:
+    """Lemma 2's ratio for the law's c and for all c, from the rows that have the design's constants already."""
     by_name = {row.quantity: row.measured for row in found}
-    sigma2, low, high = (by_name[f"{what} of {name}{end}"] for what, end in
-                         (("sigma^2", ", all c"), ("lambda_low", ""), ("lambda_high", "")))  # fmt: skip
+    fixed, sigma2, low, high = (by_name[f"{what} of {name}{end}"] for what, end in
+                                (("sigma^2", ", the law's c"), ("sigma^2", ", all c"), ("lambda_low", ""),
+                                 ("lambda_high", "")))  # fmt: skip
+    assert isinstance(fixed, float)
     assert isinstance(sigma2, Interval)
     assert isinstance(low, Interval)
     assert isinstance(high, float)
-    ratio = recovery_ratio(sigma2, low, high, shape=shape, share=share)
-    return small("Lemma 2", f"ratio of {name}", ratio)
+    cases = {"the law's c": Interval(fixed, fixed), "all c": sigma2}
+    return [
+        small("Lemma 2", f"ratio of {name}, {which}", recovery_ratio(taken, low, high, shape=shape, share=share))
+        for which, taken in cases.items()
+    ]

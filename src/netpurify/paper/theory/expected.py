@@ -47,6 +47,12 @@ def exact_kernels(model: PatchCNN, inputs: Tensor) -> ExpectedKernels:
     return ExpectedKernels(_over_pairs(product * relu, model.m), _over_pairs(product * cosine * active, model.m))
 
 
+def whole_kernels(model: PatchCNN, inputs: Tensor) -> ExpectedKernels:
+    """The same for inputs of one patch sum_a P_a x_s: G~ of Lemma 5's proof, and the mean of Lemma 8's own H."""
+    whole = inputs.reshape(-1, model.m, model.k).sum(1)
+    return exact_kernels(PatchCNN(m=1, k=model.k, p=1, generator=torch.Generator()), whole)
+
+
 def largest_output_eigenvalue(n: int, m: int) -> float:
     """lambda_max of E G over Gaussian inputs: m^2/2pi everywhere, and m (1/2 - 1/2pi) more on the diagonal."""
     return n * m**2 / (2.0 * math.pi) + m * (0.5 - 0.5 / math.pi)

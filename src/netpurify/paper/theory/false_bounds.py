@@ -1,77 +1,91 @@
 """Numbers that show where bounds and steps of the paper's proofs are false, most of them for more than one patch."""
 
 import math
+from functools import cache
 
 import torch
 
 from netpurify.paper.model import matrix
 from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.constants import constants
-from netpurify.paper.theory.expected import corrected_kernels, printed_kernels
-from netpurify.paper.theory.kernels import kernels, spectrum
+from netpurify.paper.theory.expected import corrected_kernels, exact_kernels, printed_kernels, whole_kernels
+from netpurify.paper.theory.kernels import kernels, lemma_hidden_kernel, spectrum
 from netpurify.paper.theory.lemmas import squared
-from netpurify.paper.theory.misprints import Numbers, features, problem
+from netpurify.paper.theory.misprints import Numbers, Problem, features, medians, problem
 from netpurify.paper.theory.motion import decay_row
 from netpurify.paper.training import network_of, train
 
+LARGE = 20_000
+"""Entries of a patch for which mn log(mn) / k, which Theorem 1 wants to be small, is 0.053 at n = 5, m = 40."""
 
-def kernel_distances(which: int) -> Numbers:
-    """|K - K-bar|^2 at m = 5 for p = 2000 and 32000 (k = 200 and 800), as printed; then the same corrected.
 
-    ``which`` is 0 for G of Lemma 5, 1 for H of Lemma 8.
+@cache
+def _distances() -> tuple[Numbers, Numbers]:
+    """Five squared distances at n = m = 5, for k, p = 200, 2000 and for 800, 32000.
+
+    Of G from the printed G-bar and from the corrected one; of Lemma 8's H from the printed H-bar; of the product of
+    Jacobians from the printed and from the corrected one.
     """
-    found = []
-    for k, p in ((200, 2000), (800, 32000)):
-        model, inputs, _ = problem(5, 5, k, p)
-        kernel = kernels(model, inputs)[which]
-        found.append([squared(kernel - make(model, inputs)[which]) for make in (printed_kernels, corrected_kernels)])
-    return found[0][0], found[1][0], found[0][1], found[1][1]
+
+    def measure(drawn: Problem) -> Numbers:
+        model, inputs, _ = drawn
+        (G, H), own = kernels(model, inputs), lemma_hidden_kernel(model, inputs)  # noqa: N806
+        printed, corrected = printed_kernels(model, inputs), corrected_kernels(model, inputs)
+        apart = G - printed.output, G - corrected.output, own - printed.hidden, H - printed.hidden, H - corrected.hidden
+        return tuple(squared(one) for one in apart)
+
+    return medians(measure, 5, 5, 200, 2000), medians(measure, 5, 5, 800, 32000)
+
+
+def output_distances() -> Numbers:
+    """|G - G-bar|^2 at both sizes, as printed, then corrected."""
+    small, large = _distances()
+    return small[0], large[0], small[1], large[1]
+
+
+def hidden_distances() -> Numbers:
+    """|H - H-bar|^2 at both sizes: Lemma 8's own H as printed, the product of Jacobians as printed, then corrected."""
+    small, large = _distances()
+    return small[2], large[2], small[3], large[3], small[4], large[4]
+
+
+def _largest(which: int, m: int) -> float:
+    """lambda_max of G (0) or H (1) in the mean over W and beta, at n = 5 and k = ``LARGE``."""
+    return spectrum(exact_kernels(*problem(5, m, LARGE, 2)[:2])[which])[1]
 
 
 def largest_eigenvalues(which: int) -> Numbers:
     """lambda_max of G (0) or H (1) over the paper's bound at m = 1, 10, 40; then over the corrected one."""
     found = []
     for m in (1, 10, 40):
-        model, inputs, _ = problem(5, m, 200, 2000)
-        high = spectrum(kernels(model, inputs)[which])[1]
-        setting = Setting(n=5, m=m, k=200, p=2000, gamma=1.0, share=0.0)
+        setting = Setting(n=5, m=m, k=LARGE, p=2, gamma=1.0, share=0.0)
         bounds = (5 * m, setting.output_eigenvalue) if which == 0 else (1.0, setting.hidden_eigenvalue)
-        found.append([high / bound for bound in bounds])
+        found.append([_largest(which, m) / bound for bound in bounds])
     return *(pair[0] for pair in found), *(pair[1] for pair in found)
 
 
 def output_norms() -> Numbers:
     """lambda_max(G) at m = 40, n = 5, with mn, (mn)^2 and m^2 n / 2pi."""
-    model, inputs, _ = problem(5, 40, 200, 2000)
-    return spectrum(kernels(model, inputs)[0])[1], 200, 40_000, 5 * 1600 / (2.0 * math.pi)
+    return _largest(0, 40), 200, 40_000, 5 * 1600 / (2.0 * math.pi)
 
 
 def unstable_decay() -> Numbers:
-    """Mn gamma/n and m^2 n gamma/(2pi n) at m = 40, gamma = 0.0124, and the left of (13) over its right in 20 steps."""
-    model, inputs, targets = problem(5, 40, 300, 200)
-    setting = Setting(n=5, m=40, k=300, p=200, gamma=0.0124, share=0.0)
-    path = train(model, inputs, targets, gamma=setting.gamma, steps=20).trajectories[0]
-    measured = decay_row("(13)", "f", setting, path.residual).measured
-    assert isinstance(measured, float)
-    return 40 * setting.gamma, setting.output_eigenvalue * setting.step, measured
+    """Mn gamma and m^2 n gamma/2pi at n = 1, m = 40, gamma = 0.0124; and left of (13) over right in 20 steps."""
+    setting = Setting(n=1, m=40, k=1000, p=1000, gamma=0.0124, share=0.0)
 
+    def measure(drawn: Problem) -> Numbers:
+        path = train(*drawn, gamma=setting.gamma, steps=20).trajectories[0]
+        measured = decay_row("(13)", "f", setting, path.residual).measured
+        assert isinstance(measured, float)
+        return (measured,)
 
-def decay_without_n() -> Numbers:
-    """Left of (13) over its right after 200 steps at n = 20, m = 1, gamma = 0.5: with gamma, and with gamma/n."""
-    model, inputs, targets = problem(20, 1, 200, 1000)
-    residual = train(model, inputs, targets, gamma=0.5, steps=200, tolerance=0.0).trajectories[0].residual
-    fallen = float(residual[200] / residual[0]) ** 2
-    return tuple(fallen / (1.0 - step / 8.0) ** 200 for step in (0.5, 0.5 / 20))
+    return 40 * setting.gamma, setting.output_eigenvalue * setting.step, *medians(measure, 1, 40, 1000, 1000)
 
 
 def squared_changes() -> Numbers:
-    """Sup |(G + H) r|^2 / |r|^2 over mn, for m = 1 and n = 20, 200."""
-    found = []
-    for n in (20, 200):
-        model, inputs, _ = problem(n, 1, 400, 1000)
-        G, H = kernels(model, inputs)  # noqa: N806
-        found.append(spectrum(G + H)[1] ** 2 / n)
-    return tuple(found)
+    """Sup |(G + H) r|^2 / |r|^2 over mn, for m = 1 and n = 20, 200, in the mean over W and beta."""
+    found = [exact_kernels(*problem(n, 1, LARGE, 2)[:2]) for n in (20, 200)]
+    return tuple(spectrum(G + H)[1] ** 2 / G.shape[0] for G, H in found)
 
 
 def lost_root() -> Numbers:
@@ -83,7 +97,7 @@ def lost_root() -> Numbers:
 
 def initial_outputs() -> Numbers:
     """Var f_s(0) given the inputs, the mean over s, at m = 1, 5, 20; then m/2 + m(m-1)/2pi for m = 20."""
-    found = [float(kernels(*problem(5, m, 200, 2000)[:2])[0].diagonal().mean()) for m in (1, 5, 20)]
+    found = [float(exact_kernels(*problem(5, m, LARGE, 2)[:2]).output.diagonal().mean()) for m in (1, 5, 20)]
     return *found, 10 + 20 * 19 / (2.0 * math.pi)
 
 
@@ -127,3 +141,41 @@ def orthant() -> Numbers:
     u, v = torch.randn(2, 1_000_000, generator=source, dtype=torch.float64)
     w = -0.2 * u + math.sqrt(0.96) * v
     return float((u.relu() * v.relu()).mean()), float(((u > 0) & (w > 0)).double().mean())
+
+
+def constants_of_features() -> Numbers:
+    """sigma^2 of A_beta for c = 1 at p = 300, 1200, 4800 (n = m = 5, k = 100), and m^2 p / 2pi at 4800."""
+
+    def measure(drawn: Problem) -> Numbers:
+        seen = features(drawn.model, drawn.inputs)
+        n, p = seen.shape
+        return (float(seen.mean(1).square().sum()) * p / n,)
+
+    return *(medians(measure, 5, 5, 100, p)[0] for p in (300, 1200, 4800)), 25 * 4800 / (2.0 * math.pi)
+
+
+def relu_of_the_sum() -> Numbers:
+    """Entries on the diagonal and beside it at m = 5, k = 800: of Lemma 5's G~ by its proof, then of the mean of G."""
+    model, inputs, _ = problem(40, 5, 800, 2)
+    beside = ~torch.eye(40, dtype=torch.bool)
+    found = (make(model, inputs).output for make in (whole_kernels, exact_kernels))
+    return tuple(float(part.mean()) for kernel in found for part in (kernel.diagonal(), kernel[beside]))
+
+
+def changed_indicators() -> Numbers:
+    """Left and right of (A.32) in the mean over j and s, and how often it is violated, for W moved by 2 % at m = 20."""
+    model, inputs, _ = problem(5, 20, 200, 2000)
+    before = matrix(model.layers[0])
+    moved = before + 0.02 * torch.randn(before.shape, generator=torch.Generator().manual_seed(1)).double() / 200**0.5
+    rows = model.patches(inputs).reshape(5, 20, 200)
+    whole = rows.sum(1)
+    left = ((rows @ moved > 0).double() - (rows @ before > 0).double()).sum(1).abs()
+    right = ((whole @ before).abs() <= (whole @ (moved - before)).abs()).double()
+    return float(left.mean()), float(right.mean()), float((left > right).double().mean())
+
+
+def features_of_theorem_3() -> Numbers:
+    """E (sum_a relu)^2 and E sum_a relu^2 at m = 20; R_W k and R_W^2 k at n = m = 5, k = 10^4, p = 10^12."""
+    whole = float(exact_kernels(*problem(5, 20, LARGE, 2)[:2]).output.diagonal().mean())
+    radius = Setting(n=5, m=5, k=10**4, p=10**12, gamma=1.0, share=0.0).hidden_radius
+    return whole, 20 / 2, radius * 10**4, radius**2 * 10**4

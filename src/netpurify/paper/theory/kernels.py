@@ -35,6 +35,15 @@ def kernels(model: PatchCNN, inputs: Tensor) -> tuple[Tensor, Tensor]:
     return features @ features.T / model.p, patches.reshape(n, m, n, m).sum((1, 3))
 
 
+def lemma_hidden_kernel(model: PatchCNN, inputs: Tensor) -> Tensor:
+    """H [n, n] as Lemma 8 prints it: with one indicator for the sum of patches, and so without a sum over them."""
+    hidden, output = model.layers
+    whole = model.patches(inputs).reshape(-1, model.m, model.k).sum(1)
+    active = (whole @ matrix(hidden)[: model.k] >= 0).to(whole.dtype)
+    beta = matrix(output)[: model.p, 0]
+    return (whole @ whole.T) * ((active * beta**2) @ active.T) / (model.p * model.k)
+
+
 def remainder(model: PatchCNN, following: PatchCNN, inputs: Tensor) -> Tensor:
     """r(t) [n] of (17): what the hidden step from ``model`` to ``following`` changes in f beyond first order."""
     beta = matrix(following.output)[: model.p]

@@ -1,10 +1,11 @@
 """Lemmas 2, 4, 5, 8 and 9 beside one run."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from netpurify import lad
@@ -12,9 +13,9 @@ from netpurify.findings import Verdict
 from netpurify.paper.model import PatchCNN
 from netpurify.paper.theory.bounds import Setting
 from netpurify.paper.theory.comparisons import at_least, at_most, small, up_to_a_constant
-from netpurify.paper.theory.constants import Constants, Interval, constants
+from netpurify.paper.theory.constants import Interval, constants, fixed_sigma2
 from netpurify.paper.theory.expected import corrected_kernels, printed_kernels
-from netpurify.paper.theory.kernels import kernels, spectrum
+from netpurify.paper.theory.kernels import kernels, lemma_hidden_kernel, spectrum
 from netpurify.paper.theory.row import Row
 from netpurify.paper.theory.watch import Watch
 
@@ -22,9 +23,9 @@ from netpurify.paper.theory.watch import Watch
 def recovery_ratio(sigma2: Interval, low: Interval, high: float, *, shape: tuple[int, int], share: float) -> Interval:
     """Lemma 2's ratio for a design of ``shape`` [k, q]: to be small, for exact recovery of one unit.
 
-    (lambda_high sqrt(q/k log(ek/q)) + eps sigma sqrt(q/k)) / (lambda_low (1 - eps)). It is an interval because sigma
-    (of (8), over all c) and lambda_low are. The paper's letters are k and mn, for A_W; A_beta has p and n in their
-    place.
+    (lambda_high sqrt(q/k log(ek/q)) + eps sigma sqrt(q/k)) / (lambda_low (1 - eps)). It is an interval because
+    lambda_low is, and sigma if (8) is taken over all c: for the fixed c of one law it is a number. The paper's letters
+    are k and mn, for A_W; A_beta has p and n in their place.
     """
     k, q = shape
     per_row = q / k
@@ -32,12 +33,6 @@ def recovery_ratio(sigma2: Interval, low: Interval, high: float, *, shape: tuple
     ends = [spread + share * math.sqrt(value * per_row) for value in sigma2]
     below = [value * (1.0 - share) for value in (low.high, low.low)]
     return Interval(*(end / value if value else math.inf for end, value in zip(ends, below, strict=True)))
-
-
-def ratio_row(part: str, name: str, found: Constants, shape: tuple[int, int], share: float) -> Row:
-    """Lemma 2's ratio as a condition."""
-    ratio = recovery_ratio(found.sigma2, found.lambda_low, found.lambda_high, shape=shape, share=share)
-    return small(part, f"ratio of {name}", ratio)
 
 
 def simple_ratio_row(setting: Setting) -> Row:
@@ -51,7 +46,8 @@ def simple_ratio_row(setting: Setting) -> Row:
 def kernel_lemma_rows(setting: Setting, model: PatchCNN, inputs: Tensor) -> list[Row]:
     """Lemmas 5 and 8 at the initial weights, with the paper's G-bar and H-bar and with those for m patches.
 
-    G and H are those of ``kernels``; |.| is the spectral norm. For m = 1 both versions are the same.
+    G and H are those of ``kernels``, but for one row with Lemma 8's own H; |.| is the spectral norm. For m = 1 all
+    versions are the same.
     """
     G, H = kernels(model, inputs)  # noqa: N806
     printed, corrected = printed_kernels(model, inputs), corrected_kernels(model, inputs)
@@ -62,7 +58,9 @@ def kernel_lemma_rows(setting: Setting, model: PatchCNN, inputs: Tensor) -> list
         up_to_a_constant("Lemma 5", "|G - G-bar|^2", bounds[0], squared(G - printed.output)),
         up_to_a_constant("Lemma 5 corrected", "|G - G-bar|^2, summed over patches", bounds[1],
                          squared(G - corrected.output)),
-        up_to_a_constant("Lemma 8", "|H - H-bar|^2", others[0], squared(H - printed.hidden)),
+        up_to_a_constant("Lemma 8", "|H - H-bar|^2, H of the lemma", others[0],
+                         squared(lemma_hidden_kernel(model, inputs) - printed.hidden)),
+        up_to_a_constant("Lemma 8", "|H - H-bar|^2, H by derivatives", others[0], squared(H - printed.hidden)),
         up_to_a_constant("Lemma 8 corrected", "|H - H-bar|^2, summed over patches", others[1],
                          squared(H - corrected.hidden)),
         at_least("Lemma 8", "lambda_min(H(0))", 1 / 5, low),
@@ -121,24 +119,40 @@ def fit_output(setting: Setting, watch: Watch, change: Tensor, difference: Tenso
     return OutputFit(watch.features, true, torch.from_numpy(fitted), change)
 
 
-def output_rows(setting: Setting, fit: OutputFit, generator: torch.Generator) -> list[Row]:
+def output_rows(setting: Setting, fit: OutputFit, c: NDArray[np.float64], generator: torch.Generator) -> list[Row]:
     """Lemma 9: its two conditions, its bound, and the bound on mean |b_j| in the proof of Theorem 2.
 
-    lambda_low is taken at its proven lower end, with which the lemma promises least.
+    lambda_low is taken at its proven lower end, with which the lemma promises least; ``c`` [p] are the 1 - 2 Q_i(0) of
+    the law.
     """
     found = constants(fit.design, generator=generator, quick=True)
+    sigma2 = Interval(*2 * (fixed_sigma2(fit.design, c),))
+    shape = setting.p, setting.n
+    ratio = recovery_ratio(sigma2, found.lambda_low, found.lambda_high, shape=shape, share=setting.share)
+    first = small("Lemma 9", "ratio of relu(W(0)'PX), as in Lemma 2", ratio)
     bias = float(fit.bias.abs().mean())
     below = found.lambda_low.low * (1.0 - setting.share)
-    side = 8.0 * bias / below if below else math.inf
-    shape = setting.p, setting.n
     size = "mean |beta_j(t_max) - beta_j(0)|", float(fit.change.abs().mean())
     rows = [
-        ratio_row("Lemma 9", "relu(W(0)'PX), as in Lemma 2", found, shape, setting.share),
-        small("Lemma 9", "8 mean |b_j| / (lambda_low (1 - eps))", side),
+        first,
+        _second_condition(8.0 * bias / below if below else math.inf),
         at_most("Theorem 2", "mean |b_j|", setting.bias, bias, size, "≲"),
     ]
     if below:
         true = "|v*|", float(fit.true.norm())
         error = float((fit.fitted - fit.true).norm())
-        rows.append(at_most("Lemma 9", "|v^ - v*|", 4.0 * bias / below, error, true))
+        row = at_most("Lemma 9", "|v^ - v*|", 4.0 * bias / below, error, true)
+        unmet = "the ratio above is not small: the formula is without promise here"
+        rows.append(
+            row if first.verdict == Verdict.HOLDS else replace(row, note="; ".join(filter(None, (row.note, unmet))))
+        )
     return rows
+
+
+def _second_condition(side: float) -> Row:
+    """Lemma 9's other condition, for which the paper does name a constant: below 1."""
+    quantity = "8 mean |b_j| / (lambda_low (1 - eps))"
+    told = side if math.isfinite(side) else None
+    if side < 1.0:
+        return Row("Lemma 9", quantity, "<=", 1.0, told, Verdict.HOLDS)
+    return Row("Lemma 9", quantity, "<=", 1.0, told, Verdict.VACUOUS, "Lemma 9 promises nothing here")

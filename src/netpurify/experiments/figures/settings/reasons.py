@@ -20,7 +20,7 @@ _CLEAN_COPIES = (
     'The paper asks for "benign data": of a poisoned training image the defender has the copy without the trigger.'
 )
 _ATTACK = {
-    "trigger": 'On MNIST the background is black, so that the "black" trigger would change nothing: ink is taken.',
+    "trigger": 'In the words of the format of MNIST 255 is "foreground (black)": ink.',
     "p": "The paper does not say.",
     "m": "The paper does not say; with its Figure 5 two patches are the fewest.",
     "k": "The pixels over m.",
