@@ -16,7 +16,7 @@ from netpurify.experiments.figures.panels import (
 )
 from netpurify.experiments.figures.settings.table import settings_of, units_of
 from netpurify.experiments.figures.trials import backdoors
-from netpurify.experiments.figures.trials.backdoors import MAIN, ORIGINS
+from netpurify.experiments.figures.trials.backdoors import ORIGINS
 from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
@@ -30,11 +30,7 @@ def grid(mode: Mode) -> list[TableRow]:
     quick = mode == "quick"
     ratios = (0.0, 0.1, 0.3) if quick else (0.0, 0.1, 0.2, 0.3)
     width, steps = (100, 500) if quick else (500, 1500)
-    main: TableRow = {
-        "data": mnist(mode), "variant": MAIN, "trigger": "first five pixels", "colour": "ink", "pixels": "raw",
-        "training": 99, "poison": "all", "ratio": 0.3, "m": 2, "k": 392, "p": width, "layers": 1, "gamma": 4.0,
-        "hidden": None, "steps": steps,
-    }  # fmt: skip
+    main: TableRow = backdoors.paper_settings(mnist(mode), p=width, steps=steps)
     changed: list[TableRow] = [
         {"variant": "one step size", "gamma": 1.0, "hidden": 1.0, "steps": min(steps, 1000)},
         {"variant": "trigger in the middle", "trigger": "middle"},

@@ -5,7 +5,6 @@ from netpurify.experiments.figures.claims import attack, attack_additions
 from netpurify.experiments.figures.panels import main_line
 from netpurify.experiments.figures.settings.table import settings_of, units_of
 from netpurify.experiments.figures.trials import backdoors
-from netpurify.experiments.figures.trials.backdoors import MAIN
 from netpurify.findings import Experiment, Figure, Finding, Mode, PlotPanel, TableRow
 
 COUNTS = (9, 33, 36, 69, 99)
@@ -16,11 +15,7 @@ def grid(mode: Mode) -> list[TableRow]:
     quick = mode == "quick"
     ratios = (0.0, 0.3) if quick else (0.0, 0.1, 0.2, 0.3)
     width, steps = (100, 500) if quick else (300, 1500)
-    main: TableRow = {
-        "data": "cifar10", "variant": MAIN, "trigger": "first five pixels", "colour": "black", "pixels": "centred",
-        "training": 99, "poison": "all", "ratio": 0.3, "m": 2, "k": 512, "p": width, "layers": 1, "gamma": 3.0,
-        "hidden": None, "steps": steps,
-    }  # fmt: skip
+    main: TableRow = backdoors.paper_settings("cifar10", p=width, steps=steps)
     changed: list[TableRow] = [
         {"variant": "other classes poisoned", "poison": "other"},
         {"variant": "one step size", "gamma": 0.1, "hidden": 0.1},

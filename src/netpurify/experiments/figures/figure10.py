@@ -7,7 +7,6 @@ from netpurify.experiments.figures.claims.verdicts import values
 from netpurify.experiments.figures.panels import ALIKE, baselines, chance, coincidence, line, main_line, rate_panel
 from netpurify.experiments.figures.settings.table import settings_of, units_of
 from netpurify.experiments.figures.trials import backdoors
-from netpurify.experiments.figures.trials.backdoors import MAIN
 from netpurify.experiments.figures.trials.three_classes import mnist
 from netpurify.findings import Experiment, Figure, Finding, Line, Mode, PlotPanel, TableRow
 
@@ -16,19 +15,20 @@ CLEAN = 36
 
 def grid(mode: Mode) -> list[TableRow]:
     """One to three hidden layers and shares of poisoned images; at one share also one step size for all layers."""
+    changed: TableRow = {"variant": "one step size", "gamma": 0.5, "hidden": 0.5, "steps": 1000}
+    return depths(mode, mnist(mode), changed)
+
+
+def depths(mode: Mode, data_set: str, changed: TableRow) -> list[TableRow]:
+    """The paper's settings for every depth and share, and a variant at one share; quick runs leave it out."""
     quick = mode == "quick"
     ratios = (0.0, 0.3) if quick else (0.0, 0.1, 0.2, 0.3)
     width, steps = (100, 500) if quick else (300, 1500)
-    main: TableRow = {
-        "data": mnist(mode), "variant": MAIN, "trigger": "first five pixels", "colour": "ink", "pixels": "raw",
-        "training": 99, "poison": "all", "ratio": 0.3, "m": 2, "k": 392, "p": width, "layers": 1, "gamma": 4.0,
-        "hidden": None, "steps": steps,
-    }  # fmt: skip
-    changed: TableRow = {"variant": "one step size", "gamma": 0.5, "hidden": 0.5, "steps": 1000}
-    depths: list[TableRow] = [{"layers": layers} for layers in (1, 2, 3)]
+    main: TableRow = backdoors.paper_settings(data_set, p=width, steps=steps)
+    layers: list[TableRow] = [{"layers": depth} for depth in (1, 2, 3)]
     return [
-        *(main | depth | {"ratio": ratio} for depth in depths for ratio in ratios),
-        *(main | depth | changed for depth in ([] if quick else depths)),
+        *(main | depth | {"ratio": ratio} for depth in layers for ratio in ratios),
+        *(main | depth | changed for depth in ([] if quick else layers)),
     ]
 
 

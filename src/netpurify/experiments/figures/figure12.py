@@ -6,7 +6,6 @@ from functools import partial
 from netpurify.experiments.figures import figure10
 from netpurify.experiments.figures.settings.table import settings_of
 from netpurify.experiments.figures.trials import backdoors
-from netpurify.experiments.figures.trials.backdoors import MAIN
 from netpurify.findings import Mode, TableRow
 
 CLEAN = 69
@@ -14,12 +13,9 @@ CLEAN = 69
 
 def grid(mode: Mode) -> list[TableRow]:
     """As Figure 10; the variant is one step size with other classes poisoned."""
-    other: TableRow = {"data": "cifar10", "colour": "black", "pixels": "centred", "k": 512}
-    main: TableRow = {"gamma": 3.0}
-    changed: TableRow = {
-        "variant": "one step size, other classes poisoned", "gamma": 0.05, "hidden": 0.05, "poison": "other"
-    }  # fmt: skip
-    return [cell | other | (main if cell["variant"] == MAIN else changed) for cell in figure10.grid(mode)]
+    variant = "one step size, other classes poisoned"
+    changed: TableRow = {"variant": variant, "gamma": 0.05, "hidden": 0.05, "poison": "other", "steps": 1000}
+    return figure10.depths(mode, "cifar10", changed)
 
 
 def trial(settings: TableRow, seed: int) -> list[TableRow]:

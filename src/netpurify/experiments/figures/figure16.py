@@ -21,6 +21,11 @@ NAMES = {
     "other data set": "other data set",
     "noise": "noise",
 }
+KINDS = {
+    "other classes": "Images of three other classes",
+    "other data set": "Images of the other data set",
+    "noise": "Images of noise",
+}
 RATIO = 0.3
 DATA = {"mnist": "MNIST", "mnist-sample": "MNIST", "cifar10": "CIFAR-10"}
 
@@ -68,14 +73,12 @@ def _panel(rows: list[TableRow], name: str, y: str) -> PlotPanel:
 
 def findings(rows: list[TableRow]) -> list[Finding]:
     """Each kind of images beside images of the same classes that training never saw."""
-    kinds = {origin: NAMES[origin] for origin in ORIGINS[2:]}
-    return [_as_good(rows, origin, name) for origin, name in kinds.items() if select(rows, origin=origin)]
+    return [_as_good(rows, origin, kind) for origin, kind in KINDS.items() if select(rows, origin=origin)]
 
 
-def _as_good(rows: list[TableRow], origin: str, name: str) -> Finding:
+def _as_good(rows: list[TableRow], origin: str, kind: str) -> Finding:
     rule = Rule(
-        claim=f"Clean images that are {'' if origin == 'noise' else 'from '}{_article(name)} purify as well as images "
-        "of the same classes.",
+        claim=f"{kind} purify as well as images of the same classes.",
         where='the paper: repair data must "come from the same distribution" (V-D)',
         measure="With 36 and with 99 images of each data set, attack success is at most 5 points higher and accuracy "
         "at most 5 points lower than with images of the same classes from outside the training set: holds; at most "
@@ -100,10 +103,6 @@ def _as_good(rows: list[TableRow], origin: str, name: str) -> Finding:
         [_table(rows, origin, y) for y in _RATES],
         ours=True,
     )
-
-
-def _article(name: str) -> str:
-    return {"other classes": "other classes", "other data set": "the other data set", "noise": "noise"}[name]
 
 
 def _table(rows: list[TableRow], origin: str, y: str) -> Evidence:

@@ -29,6 +29,17 @@ NAMED_RATIO = 0.3
 NO_PURIFICATION: Cell = {"clean": None, "origin": None, "rank": None, "certified": None}
 
 
+def paper_settings(data_set: str, *, p: int, steps: int) -> Cell:
+    """The settings of the paper's text, with what it leaves open: p, gamma, steps and the centring of CIFAR-10."""
+    colour = data_set == "cifar10"
+    return {
+        "data": data_set, "variant": MAIN, "trigger": "first five pixels", "colour": "black" if colour else "ink",
+        "pixels": "centred" if colour else "raw", "training": 99, "poison": "all", "ratio": NAMED_RATIO, "m": 2,
+        "k": 512 if colour else 392, "p": p, "layers": 1, "gamma": 3.0 if colour else 4.0, "hidden": None,
+        "steps": steps,
+    }  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class PoisonedNetwork:
     """A network trained on poisoned images, and all that is needed to purify it and to measure the attack.
