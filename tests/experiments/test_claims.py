@@ -205,8 +205,8 @@ def test_verdicts_of_the_full_run():
         3: [(H, H), (H, L), (H, L), (L, L)],
         4: [(H, H), (F, L)],
         5: [(L, L)],
-        6: [(L, F), (L, F), (L, F)],
-        7: [(L, F), (L, F), (F, F)],
+        6: [(L, F), (L, F), (L, L)],
+        7: [(L, F), (L, F)],
     }
 
 

@@ -81,8 +81,9 @@ def test_repair_sizes_are_those_of_the_text(number, repair):
 def test_the_attack_is_that_of_the_text(number):
     assert 5 in numbers(number, "trigger")
     assert row(number, "trigger").here.startswith("pixels 1 to 5 of the first row")
-    assert numbers(number, "target")[0] == 0
-    assert row(number, "target").here == "0"
+    assert row(number, "target").here == ("0 (airplane)" if number in (9, 12, 13) else "0 (digit 0)")
+    if number in (8, 10, 11):
+        assert numbers(number, "target")[0] == 0
     low, high = (value / 100 for value in numbers(number, "ratio"))
     assert {low, high} <= set(values(number, "ratio"))
     assert row(number, "loss").here == "softmax cross entropy"

@@ -52,27 +52,43 @@ _SENTENCES: tuple[tuple[str, Callable[[Findings], bool]], ...] = (
         _stated(14, HOLDS),
     ),
     (
-        "With few clean images neither layer comes, everywhere, to half of the error that the initial weights have: to "
-        "return these is not far behind (Figures 6 and 7).",
-        _beside(rules.FEW_IMAGES, [6, 7], FAILS),
+        "With few clean images most of the contamination of W is gone; but neither layer comes, with every number of "
+        "images, to half of the error that the initial weights have (Figures 6 and 7).",
+        _both(_measured(rules.FEW_IMAGES, [6, 7], HOLDS, LIMITS), _beside(rules.FEW_IMAGES, [6, 7], FAILS)),
     ),
     (
         "A backdoor whose trigger lies in pixels that are blank in every clean image is taken out with nine clean "
-        "images (Figure 8); plain least squares does so too.",
+        "images (Figure 8); there plain least squares does so too.",
         _both(_measured(rules.ATTACK_GONE, [8], HOLDS), _measured(attack_additions.LEAST_SQUARES, [8], FAILS)),
     ),
     (
-        "A backdoor in pixels that clean images use is weakened by the 20 points that the paper reports and not "
-        "removed: as many triggered images are misclassified as by doing nothing, or nearly so (Figure 9).",
+        "Where clean images use the trigger's pixels L1 takes off more than least squares does (Figure 9, and the "
+        "trigger in the middle of Figure 8).",
+        _both(
+            _measured(attack_additions.LEAST_SQUARES, [9], HOLDS, LIMITS),
+            _measured(attack_additions.MIDDLE, [8], HOLDS, LIMITS),
+        ),
+    ),
+    (
+        "On CIFAR-10 the attack is weakened by the 20 points that the paper reports, and not removed: triggered images "
+        "are classified rightly more often than by the poisoned network, and little more often than by an untrained "
+        "one (Figure 9).",
         _both(_measured(rules.ATTACK_WEAKENED, [9], HOLDS), _beside(rules.ATTACK_WEAKENED, [9], FAILS)),
     ),
     (
-        "All of this needs clean images: with the training images as they were trained on, poisoned ones included, "
+        "This hangs on centring, about which the paper says nothing: with raw pixels nothing is taken off.",
+        lambda found: any(
+            finding.ours and finding.by_measure is FAILS and "with raw pixels" in finding.measured
+            for finding in found.get(9, ())
+        ),
+    ),
+    (
+        "All of this needs clean images: with all 99 training images as they were trained on, poisoned ones included, "
         "nothing is removed (Figures 8 and 9).",
         _measured(attack_additions.AS_TRAINED, [8, 9], HOLDS),
     ),
     (
-        "On MNIST accuracy does not fall with more hidden layers, other than the paper says (Figures 10 and 11).",
+        "On MNIST accuracy does not fall with more hidden layers, contrary to what the paper says (Figures 10 and 11).",
         _measured(rules.DEPTH, [10, 11], FAILS),
     ),
 )

@@ -60,7 +60,7 @@ def findings(rows: list[TableRow]) -> list[Finding]:
     return [
         few_images(rows, FEW),
         limit_by_images(rows, COUNTS),
-        outside_weights(rows, COUNTS),
+        outside_weights(rows, COUNTS, FEW),
         order_without_alterations(rows, COUNTS),
     ]
 

@@ -3,14 +3,23 @@
 from dataclasses import replace
 
 from netpurify.experiments.figures import figure06
+from netpurify.experiments.figures.claims.rules import OUTSIDE_WEIGHTS
 from netpurify.experiments.figures.settings.table import settings_of, units_of
-from netpurify.findings import Figure, Mode, TableRow
+from netpurify.findings import Figure, Finding, Mode, TableRow
 
 
 def grid(mode: Mode) -> list[TableRow]:
     """One cell, as in Figure 6."""
     (cell,) = figure06.grid(mode)
     return [cell | {"data": "cifar10", "k": 512, "gamma": 0.3}]
+
+
+def findings(rows: list[TableRow]) -> list[Finding]:
+    """As Figure 6; that data from elsewhere does not matter the paper says of MNIST alone, so here it is ours."""
+    return [
+        replace(finding, against_nothing=None, ours=True) if finding.rule is OUTSIDE_WEIGHTS else finding
+        for finding in figure06.findings(rows)
+    ]
 
 
 EXPERIMENT = replace(
@@ -26,6 +35,6 @@ FIGURE = Figure(
     experiment=EXPERIMENT,
     units=units_of,
     panels=figure06.panels,
-    findings=figure06.findings,
+    findings=findings,
     remarks=figure06.FIGURE.remarks,
 )

@@ -55,8 +55,14 @@ def findings(rows: list[TableRow]) -> list[Finding]:
             33,
             "Clean images have grey values in the trigger's pixels, so that the attack is weakened and not removed.",
         ),
-        attack.accuracy_kept(own, COUNTS[0], COUNTS[-1], 2.0),
-        attack.outside_similar(own, "clean"),
+        attack.accuracy_kept(
+            own, COUNTS[0], COUNTS[-1], 2.0, "Nine images span less than what the three classes need on CIFAR-10."
+        ),
+        attack.outside_similar(
+            own,
+            "clean",
+            "More images from outside leave more of the attack, not less.",
+        ),
         *(finding for finding in added if finding is not None),
     ]
 

@@ -113,7 +113,7 @@ SMALL_SHARES = Rule(
 )
 LARGE_SHARES = Rule(
     claim="Beyond that the law decides: N(1, 1) breaks beta at 0.594 = 0.5 / Phi(1), a constant and flipped signs at "
-    "0.5, laws of both signs nowhere below 0.7.",
+    "0.5, N(0, 1) and Cauchy nowhere below 0.7.",
     where="ours",
     measure="At the largest p, the eps at which half of the copies are exact lies within 0.03 of these values, and "
     "above 0.7 for N(0, 1) and Cauchy: holds; within 0.06: holds with limits.",

@@ -4,10 +4,10 @@ from typing import Any
 
 from netpurify.experiments.figures import figure08, figure09
 from netpurify.experiments.figures.claims.attack_numbers import points
+from netpurify.experiments.figures.claims.own_statements import setting
 from netpurify.experiments.figures.claims.trends import change
 from netpurify.experiments.figures.claims.verdicts import cell, graded, level, trials_of, values
 from netpurify.experiments.figures.panels import chance, line, rate_panel
-from netpurify.experiments.figures.settings.table import settings_of
 from netpurify.experiments.figures.trials import backdoors
 from netpurify.experiments.figures.trials.backdoors import MAIN
 from netpurify.findings import Evidence, Experiment, Figure, Finding, Line, Mode, PlotPanel, Rule, TableRow, select
@@ -128,7 +128,16 @@ EXPERIMENT = Experiment(
 FIGURE = Figure(
     number=16,
     title="Clean images from elsewhere: other classes, the other data set, noise",
-    settings=settings_of(16, EXPERIMENT, counts=COUNTS, pixels=range(5)),
+    settings=(
+        setting("Network, training, trigger", "main lines of Figures 8 (MNIST) and 9 (CIFAR-10), p = 300"),
+        setting("Share of poisoned images", f"{RATIO:g}"),
+        setting("n, clean images to recover with", ", ".join(map(str, COUNTS))),
+        setting("Where clean images come from", "; ".join(NAMES.values()), "the paper: of the same distribution"),
+        setting("Other classes", "digits 7, 8, 9; horse, ship, truck"),
+        setting("Other data set", "CIFAR-10 in grey, its middle; MNIST with a border of black", "the sizes must agree"),
+        setting("Noise", "independent pixels, uniform between black and white"),
+        setting("Trials of each setting", EXPERIMENT.trials["full"]),
+    ),
     experiment=EXPERIMENT,
     panels=panels,
     findings=findings,

@@ -115,8 +115,8 @@ def _dense(rows: list[TableRow]) -> Finding:
     expected = math.sqrt(25 / 100)
     return statement(
         DENSE,
-        f"normal noise: L1 leaves {min(shrunk[0]):.2f} to {max(shrunk[0]):.2f} of the error, least squares "
-        f"{min(shrunk[1]):.2f} to {max(shrunk[1]):.2f} (expected {expected:.2f}); no filter is exact",
+        f"normal noise of any size: L1 leaves at most {max(shrunk[0]):.2f} of the error, least squares at most "
+        f"{max(shrunk[1]):.2f} (expected {expected:.2f}); no filter is exact but of averaged weights",
         needed=needed,
         holds=all(good),
         limits=sum(good) >= 0.8 * len(good),
@@ -171,7 +171,7 @@ def _mixed(rows: list[TableRow]) -> Finding:
     return statement(
         MIXED,
         f"up to eps = {BELOW:g} the error is at most {max(ratios):.2f} times that of the rounding, and "
-        f"{100 * min(shares):.1f} % or more of the large alterations are found",
+        f"{math.floor(1000 * min(shares)) / 10:.1f} % or more of the large alterations are found",
         needed=needed,
         holds=max(ratios) <= 1.5 and min(shares) >= 0.95,
         limits=max(ratios) <= 3.0 and min(shares) >= 0.8,

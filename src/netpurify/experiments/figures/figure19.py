@@ -146,11 +146,9 @@ def findings(rows: list[TableRow]) -> list[Finding]:
             holds=all(ours),
             limits=any(ours),
             evidence=[_exactness(cases, "recover", "The policy recover"), _unjudged(cases)],
-            why="recover keeps what training may have done. Edits at the same places of a few filters look like "
-            "training on an image that the defender does not have, so on MNIST they stay. Their units are called "
-            "recovered all the same; that something stayed is told by the number of unjudged weights alone. On "
-            "CIFAR-10 every pixel is reached. Where the clean images are known to be the training images, Algorithm 2 "
-            "(project) is the choice.",
+            why="Edits at the same places of a few filters look like training on an image that the defender lacks, so "
+            "that recover keeps them on MNIST, wholly or mostly; units may be called recovered all the same, and only "
+            "the number of unjudged weights tells. If the clean images are the training images, use project.",
         ),
         statement(
             NINE,

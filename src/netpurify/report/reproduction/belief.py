@@ -46,8 +46,8 @@ def counted(results: Sequence[FigureResult]) -> str:
     figures = sum(bool(result.claims) for result in results)
     return (
         f"{plural(len(findings), 'claim')} of the paper in {plural(figures, 'figure')} were judged (one that several "
-        f"figures make counts in each). By the paper's own measure {_spell(measure)}. Against doing nothing, which can "
-        f"be asked of {len(sides)} of them, {_spell(nothing)}."
+        f"figures make counts in each). By the paper's own measure, with thresholds that are ours, {_spell(measure)}. "
+        f"Against doing nothing, which can be asked of {len(sides)} of them, {_spell(nothing)}."
     )  # fmt: skip
 
 

@@ -72,8 +72,8 @@ def _summary(results: Sequence[FigureResult]) -> list[str]:
 def _rules(rules: Sequence[words.RuleUse], links: Mapping[Rule, str]) -> list[str]:
     blocks = [
         "## How claims are judged",
-        "One rule for one claim, in every figure that makes it; the rules were fixed from the paper's words before any "
-        "verdict was computed.",
+        "One rule for one claim, in every figure that makes it; the rules are ours, taken from the paper's words "
+        "before the verdicts of this page were computed; older tables of Figures 2 to 7 were known.",
     ]
     for place, use in enumerate(rules, 1):
         ours = "(Ours) " if use.ours else ""

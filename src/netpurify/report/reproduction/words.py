@@ -40,7 +40,7 @@ READING = (
     ("exact", "equal to the trained weights up to rounding"),
     ("proven minima", "L1 fits whose minimum the solver certifies. For the others no proof was found, or the clean "
      "inputs span all that they reach of a unit (as at m = 40), so that any weights fit and there is nothing to prove; "
-     "which of the two is not recorded"),
+     "which of the two is not recorded. W, which both regimes share, counts in each"),
     ("✓ ◐ ✗ ○", "holds, holds with limits, does not hold, not measured; - where a rule has no such side"),
 )  # fmt: skip
 _SYMBOLS = {Verdict.HOLDS: "✓", Verdict.LIMITS: "◐", Verdict.FAILS: "✗", Verdict.UNSEEN: "○"}

@@ -64,14 +64,17 @@ def limit_by_images(rows: list[TableRow], counts: Sequence[int]) -> Finding:
     )
 
 
-def outside_weights(rows: list[TableRow], counts: Sequence[int]) -> Finding:
-    """The two places beside each other, by error and by what is taken off the error of the initial weights."""
+def outside_weights(rows: list[TableRow], counts: Sequence[int], few: Sequence[int]) -> Finding:
+    """The two places beside each other, by error and by what is taken off the error of the initial weights.
+
+    Judged with ``few`` images, of which the paper speaks; all ``counts`` are shown.
+    """
     errors, ratios = (at_share(rows, counts, kind) for kind in ("error", "ratio"))
-    times = [_times(errors[layer, "other", n], errors[layer, "training", n]) for layer in LAYERS for n in counts]
+    times = [_times(errors[layer, "other", n], errors[layer, "training", n]) for layer in LAYERS for n in few]
     gains = [
         _kept(1.0 - ratios[layer, "other", n].mean, 1.0 - ratios[layer, "training", n].mean)
         for layer in LAYERS
-        for n in counts
+        for n in few
     ]
     return Finding(
         rules.OUTSIDE_WEIGHTS,
@@ -85,8 +88,8 @@ def outside_weights(rows: list[TableRow], counts: Sequence[int]) -> Finding:
             _table(f"eps = {rules.AT:g}, error", errors, counts),
             _table(f"eps = {rules.AT:g}, error as a share of the initial weights'", ratios, counts),
         ],
-        "Images of the training set span what training changed; others of the same classes span only a part of it, "
-        "and the difference grows with n.",
+        "Images of the training set span what training changed, all of it if they are all of the set; others of the "
+        "same classes span only a part of it.",
     )  # fmt: skip
 
 

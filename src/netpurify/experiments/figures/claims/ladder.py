@@ -11,6 +11,8 @@ from netpurify.findings import Evidence, Finding, Rule, Scalar, TableRow, TrialS
 
 Steps = Sequence[tuple[str, Sequence[TableRow]]]
 """The steps of a grid, such as growing p: a label and its rows with ``W_ratio`` and ``beta_ratio``."""
+_NAMED = 2
+"""More limits than this are summed up in a sentence, and stand in tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,14 @@ def _measured(ladders: Sequence[Ladder]) -> str:
     falls = [one.name for one in ladders if one.falling]
     said = f"Limits rise at {rising} of {counting} errors that count"
     said += f" and fall for {', '.join(falls)}" if falls else ""
-    ends = ", ".join(f"{short(one.half.levels[0].mean)} to {short(one.half.levels[-1].mean)}" for one in ladders)
-    return f"{said}; up to half of the initial weights' error they go from {ends}."
+    beside = f"{said}; up to half of the initial weights' error they"
+    if len(ladders) > _NAMED:
+        changes = [one.half.change.mean for one in ladders]
+        return f"{beside} change by {short(min(changes))} to {short(max(changes))}."
+    ends = [f"{short(one.half.levels[0].mean)} to {short(one.half.levels[-1].mean)}" for one in ladders]
+    if len(ladders) > 1:
+        ends = [f"{end} ({one.name.removeprefix('beta, ')})" for end, one in zip(ends, ladders, strict=True)]
+    return f"{beside} go from {', '.join(ends)}."
 
 
 def _whole(steps: Steps, each: Sequence[str], method: str) -> Steps:

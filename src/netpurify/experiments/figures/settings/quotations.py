@@ -62,7 +62,13 @@ SAID: dict[int, dict[str, str]] = {
         "regime": '"the setting in Theorem 2"',
     },
     6: {**_FEW, "data": _MNIST, "classes": '"three classes"'},
-    7: {**_FEW, "data": _CIFAR, "classes": '"three of the dataset\'s classes"'},
+    7: {
+        **_FEW,
+        "data": _CIFAR,
+        "classes": '"three of the dataset\'s classes"',
+        "law": '"following a Gaussian distribution N(1,1)"',
+        "origins": '"directly selected from the training batch", "chosen from outside the training batch"',
+    },
     8: {
         **_BACKDOOR,
         "data": '"the same data selected from the MNIST dataset"',
@@ -79,6 +85,7 @@ SAID: dict[int, dict[str, str]] = {
         "pixels": _CIFAR_PIXELS,
         "step size": _SAME,
         "poison": _SAME,
+        "target": _SAME,
         "counts": '"all 99 training instances", "one third of the trained data", "10 percentage"',
         "origins": '"training instances", "non-training resources"',
         "layers": '"one-hidden-layer"; 1',
@@ -104,6 +111,7 @@ for _number in (10, 11, 12, 13):
     else:
         SAID[_number] |= {
             "pixels": _CIFAR_PIXELS,
+            "target": _DEEP,
             "training": '"training batch size = 99"',
             "counts": '"the same sizes for training batches and repair data as in the MNIST tests, at 99 and 69"',
             "layers": '"up to three hidden layers"',

@@ -68,12 +68,14 @@ _OF_FIGURE: dict[int, dict[str, str]] = {
     9: {
         "pixels": _CENTRED,
         "trigger": "As the paper says; the value is that of black after centring.",
+        "target": "The set-up of MNIST; the paper does not name the class.",
         "counts": "9, 33 (one third), 99, and the numbers of Figures 10 and 12 (36, 69).",
     },
     10: {"pixels": "The paper does not say.", "layers": "A third layer is more than the paper shows on MNIST."},
     12: {
         "pixels": _CENTRED,
         "trigger": "As the paper says; the value is that of black after centring.",
+        "target": "The set-up of MNIST; the paper does not name the class.",
         "counts": 'The text says "the same sizes ... as in the MNIST tests" and 69; MNIST has 36. The caption says 69.',
     },
 }

@@ -148,7 +148,7 @@ def _of_attack(cells: Sequence[TableRow], pixels: Sequence[int]) -> dict[str, st
         "ratio": _values([cell["ratio"] for cell in main]),
         "poison": {"all": "of all classes", "other": "of the classes that are not the target"}[str(main[0]["poison"])],
         "trigger": f"pixels {pixels[0] + 1} to {pixels[-1] + 1} of the first row, {'ink (1)' if ink else 'black (0)'}",
-        "target": "0",
+        "target": "0 (digit 0)" if ink else "0 (airplane)",
         "layers": _values(depths),
         "attack success": "asr_all: share of all triggered test images that are given the target class",
         "test": "all test images of the three classes",
