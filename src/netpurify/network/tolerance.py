@@ -28,7 +28,7 @@ class Tolerance:
         rows: On how many rows of the design. If these are fewer than the layer's live ones, a random sample of rows and
             as large a share of the clean inputs stood for the whole, which took too long.
         generic_unit: Of one unit, for a generic random design of the same size. Inputs that are not negative, such as
-            pixels, tolerate less, and far less if alterations lean to one sign.
+            pixels, may tolerate less, and far less if alterations lean to one sign.
         generic_layer: Of all units together, for a generic random design.
     """
 

@@ -70,8 +70,8 @@ class SimulatedOdds:
         Units are independent, given the design, so that it is the probability of one unit to the power ``units``. The
         interval is that of Clopper and Pearson for as many failures as the columns expect, each column worth up to 3:
         the number of alterations is averaged over and not drawn. Where the columns see fewer than 5 failures, that of
-        more than one unit is extrapolated: the counts are taken to be normal, and the interval joins those of their
-        mean and of their standard deviation.
+        more than one unit is extrapolated: the value takes the counts to be normal, which on images can promise too
+        much, and the interval is at least as wide as what Clopper and Pearson allow without that assumption.
 
         Raises:
             InputError: An argument is out of its range.
@@ -84,15 +84,16 @@ class SimulatedOdds:
             return OddsEstimate(1.0, 1.0, 1.0)
         failures = float(_beyond(self.counts, self.live, share).sum())
         extrapolated = units > 1 and failures < _SEEN
-        found = (self._normal if extrapolated else self._mixed)(share)
+        found = (self._beyond_sight if extrapolated else self._mixed)(share)
         value, low, high = (0.0 if failure >= 1.0 else float(np.exp(units * np.log1p(-failure))) for failure in found)
         return OddsEstimate(value, low, high, extrapolated)
 
     def largest_share(self, *, units: float = 1, probability: float = 0.95) -> OddsEstimate:
         """Largest share of altered entries at which all ``units`` units are recovered with this ``probability``.
 
-        The inverse of ``recovery``. It is extrapolated where the columns would see fewer than 5 failures of the one in
-        1 / (1 - probability^(1/units)) that is allowed.
+        The inverse of ``recovery``, apart from where one of the two is extrapolated. This one is where the columns
+        would see fewer than 5 failures of the one in 1 / (1 - probability^(1/units)) that is allowed; the lower end of
+        its interval is then 0 unless there are enough columns to show so rare a failure.
 
         Raises:
             InputError: An argument is out of its range.
@@ -105,7 +106,7 @@ class SimulatedOdds:
             return OddsEstimate(1.0, 1.0, 1.0)
         allowed = -float(np.expm1(np.log(probability) / units))
         extrapolated = allowed * self.columns < _SEEN * (1.0 - 1e-9)
-        failure = self._normal if extrapolated else self._mixed
+        failure = self._beyond_sight if extrapolated else self._mixed
         value, low, high = (_largest(lambda share, part=part: failure(share)[part], allowed) for part in range(3))
         return OddsEstimate(value, low, high, extrapolated)
 
@@ -120,11 +121,13 @@ class SimulatedOdds:
     def _mixed(self, share: float) -> tuple[float, float, float]:
         """P(failure) of one unit as the mean over the columns: the estimate, then its largest and smallest value."""
         each = _beyond(self.counts, self.live, share)
-        count = self.columns * _worth(each)
-        failures = count * float(each.mean())
-        high = 1.0 if failures >= count else float(betaincinv(failures + 1.0, count - failures, 1.0 - _TAIL))
-        low = 0.0 if failures <= 0.0 else float(betaincinv(failures, count - failures + 1.0, _TAIL))
-        return min(failures / count, 1.0), high, low
+        return _clopper_pearson(float(each.mean()), self.columns * _worth(each))
+
+    def _beyond_sight(self, share: float) -> tuple[float, float, float]:
+        """The same where failures are too rare to be seen: a value for normal counts, within bounds without a law."""
+        value, most, least = self._normal(share)
+        _, high, low = _clopper_pearson(float(_beyond(self.counts, self.live, share).mean()), self.columns)
+        return value, max(value, most, high), min(value, least, low)
 
     def _normal(self, share: float) -> tuple[float, float, float]:
         """The same for normal counts: the largest with the lowest mean and widest spread that the columns allow."""
@@ -137,6 +140,14 @@ class SimulatedOdds:
             for mean, spread in laws
         )
         return value, high, low
+
+
+def _clopper_pearson(share: float, count: float) -> tuple[float, float, float]:
+    """A share of ``count`` draws, and the largest and the smallest probability that it allows."""
+    failures = share * count
+    high = 1.0 if failures >= count else float(betaincinv(failures + 1.0, count - failures, 1.0 - _TAIL))
+    low = 0.0 if failures <= 0.0 else float(betaincinv(failures, count - failures + 1.0, _TAIL))
+    return min(share, 1.0), high, low
 
 
 def _beyond(counts: NDArray, live: int, share: float) -> Floats:

@@ -1,5 +1,7 @@
 """Simulated columns on a given design: how many of its rows may be altered, in a random order and with random signs."""
 
+from numbers import Integral
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,8 +47,8 @@ def simulate(
     critical count. It is found with ``solve`` from above: a fit that misses is a u that breaks the condition, and
     shows by itself the smallest number of rows at which it does.
 
-    Rows of zeros never count. Where both sides are equal for some u, which real numbers rarely are, it counts as the
-    solver decides.
+    Rows of zeros never count. Where both sides are equal for some u, as they may be on one-hot, binary or repeated
+    rows, sizes do matter, and the count may be one off the solver's own answer.
 
     Cost: 3 to 5 fits for each column, most of them at the limit, where they are slowest: about rows times rank times
     (200 + rank) nanoseconds.
@@ -62,8 +64,10 @@ def simulate(
     Raises:
         InputError: An argument is out of its range, or the matrix is none.
     """
-    if columns < _FEWEST:
-        raise InputError(f"columns must be at least {_FEWEST}; got {columns}")
+    if not isinstance(columns, Integral) or columns < _FEWEST:
+        raise InputError(f"columns must be a whole number, at least {_FEWEST}; got {columns!r}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"seed must be a whole number, at least 0; got {seed!r}")
     design = design if isinstance(design, Design) else Design.prepare(design)
     chance = _chances(positive, design)
     counts = np.zeros(columns, np.int64)

@@ -18,8 +18,9 @@ TOLERANCES = (
 MEANING = (
     "Shares of altered weights, at random places, up to which half of the units come back, one unit does with "
     "probability 0.95, and all units do; simulated on the layer's clean inputs, a large layer's on a sample of its "
-    "rows, with intervals of 95 % confidence (~: extrapolated). Of a law of alteration, only the share and the signs "
-    "matter. The formula for a generic random design promises more than inputs that are not negative can keep."
+    "rows, with intervals of 95 % confidence. ~ is extrapolated by a normal law and may promise too much: its "
+    "interval says what the columns bear out. Of a law of alteration, only the share and the signs "
+    "matter. The formula for a generic random design can promise more than inputs that are not negative keep."
 )
 
 
