@@ -146,3 +146,12 @@ def test_warnings_are_one_line_without_controls(capsys):
     assert shown.startswith("UserWarning: a\\x1b[2J")
     assert not hidden(shown)
     assert shown.count("\n") == 1
+
+
+def test_a_word_of_a_hostile_name_never_begins_a_line(capsys):
+    # However wide the other columns are: one of these widths would fold the name just before the word.
+    for beside in range(20, 60):
+        show_table("", ("layer", "kind", "time"), [(EVIL, "x" * beside, "y" * beside), ("last", "Linear", "1 s")])
+    printed = capsys.readouterr().out.splitlines()
+    assert not [line for line in printed if line.startswith("sound")]
+    assert [line for line in printed if line.startswith(r"a\x1b[2J")]

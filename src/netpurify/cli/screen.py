@@ -43,8 +43,11 @@ def show_table(
 ) -> None:
     """Print an aligned table; ``numbers`` are the positions of the columns to align on the right."""
     table = Table(title=visible(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
+    # A name with control characters must not be wrapped so that one of its words begins a line and reads as a verdict.
+    hostile = any(visible(row[0]) != row[0] for row in rows)
     for position, name in enumerate(columns):
-        table.add_column(visible(name), justify="right" if position in numbers else "left", overflow="fold")
+        side = "right" if position in numbers else "left"
+        table.add_column(visible(name), justify=side, overflow="fold", no_wrap=hostile and position == 0)
     for row in rows:
         table.add_row(*map(visible, row))
     width = None if sys.stdout.isatty() else _PLAIN_WIDTH
