@@ -202,3 +202,9 @@ def test_inputs_that_claim_more_than_the_file_holds_are_bad_input(run, tmp_path)
     assert done.code == 2, done.err
     assert "--inputs must be a .npy file" in done.err
     assert "200000000000000 bytes; got 0" in done.err.replace("\n", " ")
+
+
+def test_errata_refuse_sizes_that_would_be_ignored(run):
+    done = run("theory", "--errata", "--k", "3", "--seed", "1")
+    assert done.code == 2
+    assert "leave out --k, --seed" in done.err

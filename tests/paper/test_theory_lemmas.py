@@ -22,7 +22,6 @@ from netpurify.paper.theory import (
     spectrum,
 )
 from netpurify.paper.theory.comparisons import at_most, small
-from netpurify.paper.theory.expected import largest_output_eigenvalue
 from netpurify.paper.theory.lemmas import _second_condition, recovery_ratio
 from netpurify.paper.theory.limits import signs_of
 
@@ -209,7 +208,7 @@ def test_corrected_kernels_are_approached_and_the_papers_are_not_for_several_pat
 def test_largest_eigenvalues_have_the_corrected_dependence_on_m(m):
     net, inputs, _ = problem(m=m, k=400, p=4000)
     G, H = kernels(net, inputs)
-    assert spectrum(G)[1] == pytest.approx(largest_output_eigenvalue(5, m), rel=0.06)
+    assert spectrum(G)[1] == pytest.approx(5 * m**2 / (2 * math.pi) + m * (0.5 - 0.5 / math.pi), rel=0.06)
     root = math.sqrt(5 / 400)
     assert spectrum(H)[1] <= 1.1 * (m / 4 * (1 + (1 + root) ** 2) + m**2 * 5 / (2 * math.pi * 400))
     assert spectrum(H)[0] >= 0.9 * m / 4 * (1 + (1 - root) ** 2)

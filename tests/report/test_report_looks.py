@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from netpurify.experiments.figures import FIGURES
-from netpurify.experiments.figures.panels import generic_line, predicted_line
+from netpurify.experiments.figures.panels import generic_line
 from netpurify.findings import Line, PlotPanel, read_table
 from netpurify.report.kit import canvas
 from netpurify.report.reproduction import plots
@@ -89,7 +89,7 @@ def test_a_comparison_at_one_step_has_its_colour():
 
 
 def test_what_is_predicted_has_its_looks():
-    lines = [predicted_line([0.0], [0.5], [0.4], [0.6]), generic_line([0.0], [0.7])]
+    lines = [Line("predicted", [0.0], [0.5], [0.4], [0.6], True, "predicted"), generic_line([0.0], [0.7])]
     strokes = strokes_of([PlotPanel("t", "x", "y", lines)])
     assert [strokes[line.label] for line in lines] == [FIXED["predicted"], FIXED["generic"]]
     assert (lines[0].low, lines[0].high) == ([0.4], [0.6])

@@ -27,6 +27,7 @@ _MOST = 10**9
 
 
 def theory(
+    context: typer.Context,
     n: Annotated[int, typer.Option("--n", min=1, help="Training inputs, which also purify.")] = 5,
     m: Annotated[int, typer.Option("--m", min=1, help="Patches of an input.")] = 5,
     k: Annotated[int, typer.Option("--k", min=1, help="Entries of a patch.")] = 100,
@@ -60,6 +61,7 @@ def theory(
     """
     _check_modes(sweep=sweep, values=values, errata=errata, markdown=markdown, as_json=as_json, inputs=inputs)
     if errata:
+        _refuse_sizes(context)
         _show_errata(markdown)
         return
     if regime not in options.REGIMES:
@@ -100,6 +102,14 @@ def theory(
     show_table(_title(found), columns, [_cells(row) for row in found.rows], numbers=(2, 3))
     note("A condition that is to be 'sufficiently small' counts as holding below 1: the paper names no constant.")
     note("Bounds are the paper's, but for rows that say corrected. Extremes of G, H, r are over t = 0, 1, 2, 4, 8, ...")
+
+
+def _refuse_sizes(context: typer.Context) -> None:
+    """The errata have their own sizes, so that others would be ignored."""
+    sizes = ("n", "m", "k", "p", "gamma", "eps", "regime", "steps", "seed")
+    given = [f"--{name}" for name in sizes if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if given:
+        raise InputError(f"--errata has sizes of its own, which its rows name; leave out {', '.join(given)}")
 
 
 def _check_modes(

@@ -91,16 +91,6 @@ def chance(at: Sequence[float]) -> Line:
     return Line("chance", at, flat, flat, flat, baseline=True, thing="chance")
 
 
-def predicted_line(
-    at: Sequence[float],
-    chances: Sequence[float],
-    low: Sequence[float] | None = None,
-    high: Sequence[float] | None = None,
-) -> Line:
-    """Predicted shares for the design at hand, with their error bars as the band."""
-    return Line("predicted, this design", at, chances, low or chances, high or chances, True, "predicted")
-
-
 def generic_line(at: Sequence[float], chances: Sequence[float]) -> Line:
     """Shares by the formula for a random design, which has no error bars."""
     return Line("formula, random design", at, chances, chances, chances, True, "generic")

@@ -53,11 +53,6 @@ def whole_kernels(model: PatchCNN, inputs: Tensor) -> ExpectedKernels:
     return exact_kernels(PatchCNN(m=1, k=model.k, p=1, generator=torch.Generator()), whole)
 
 
-def largest_output_eigenvalue(n: int, m: int) -> float:
-    """lambda_max of E G over Gaussian inputs: m^2/2pi everywhere, and m (1/2 - 1/2pi) more on the diagonal."""
-    return n * m**2 / (2.0 * math.pi) + m * (0.5 - 0.5 / math.pi)
-
-
 def _first_order(rows: Tensor) -> ExpectedKernels:
     """The two matrices of Lemmas 5 and 8 for vectors [count, k], each taken as an input of one patch."""
     k = rows.shape[1]

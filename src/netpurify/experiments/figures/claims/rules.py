@@ -171,8 +171,6 @@ KEPT = (
     "Of the accuracy that the poisoned network has above the initial weights, at least 0.9 is kept {where}: holds; at "
     "least 0.75: with limits."
 )
-CHANCE_ASR = 1.0 / 3.0
-"""Attack success over all test images, of guessing among three classes."""
 
 WITHOUT_POISON = Rule(
     claim="Without poisoned images the trained CNN has an accuracy of 95 %, and an attack success rate of 33 %, that "
