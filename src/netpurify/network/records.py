@@ -189,7 +189,7 @@ class LayerRecord:
         noise_floor: Residuals up to this size are rounding, [units]; NaN for a unit that was not fitted.
         error_scale: Robust standard deviation of the residuals of a fit that is not exact, [units]; otherwise NaN.
         unjudged: How many weights differ from the fit but were kept, because training may be the cause: nearly all
-            units differ on the same row, for example.
+            units differ on the same row, or several units on rows that no clean input reaches.
         altered: Weights that were replaced.
         suspicious: Weights that lie far from a fit that is not exact, and were left as they are, because training may
             have made them; ``now`` is the same as ``was``.

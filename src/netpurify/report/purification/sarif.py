@@ -28,7 +28,10 @@ _RULES = {
     ),
     "approximate-repair": ("warning", "Weights stand far out of the fit and were replaced by it, without a proof."),
     "unit-left-alone": ("warning", "Units could not be judged; nothing was changed in them."),
-    "weights-unjudged": ("warning", "Weights differ from the fit but were left alone: so do nearly all units there."),
+    "weights-unjudged": (
+        "warning",
+        "Weights differ from the fit in a pattern that training may have made, and were left.",
+    ),
     "weights-suspicious": ("note", "Weights stand far out of a fit that is not exact; training may have made them."),
     "layer-projected": ("note", "Every weight took the fitted value; which ones had been altered is not said."),
 }
@@ -100,7 +103,7 @@ def _findings(layer: LayerRecord, result: Purification) -> Iterator[Alert]:
         yield Alert("unit-left-alone", weight, message)
     if layer.unjudged:
         weights = plural(layer.unjudged, "weight")
-        message = f"{weights} left unjudged: nearly all units differ from the fit at that input"
+        message = f"{weights} left unjudged: they differ from the fit in a pattern that training may have made"
         yield Alert("weights-unjudged", weight, message)
     if suspicious := len(layer.suspicious):
         message = f"{plural(suspicious, 'suspicious weight')} left unchanged: far out of a fit that is not exact"

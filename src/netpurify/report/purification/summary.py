@@ -38,7 +38,7 @@ class Counts:
         minima: Fits that are proven minima.
         changed: Weights that differ from the contaminated ones.
         rebuilt: Replaced weights that were missing (NaN, infinite or absurdly large).
-        unjudged: Weights that differ from the fit and were left alone, because nearly all units differ there.
+        unjudged: Weights that differ from the fit and were left alone, because training may have made the pattern.
         suspicious: Weights that stand far out of a fit that is not exact and were left as they are.
         not_finite: Weights of the purified network that are NaN or infinite.
         error: Median scale of the error in approximate units; NaN if there are none.
@@ -211,8 +211,9 @@ def _statements(counts: Counts) -> list[Statement]:
         texts.append(f"{plural(counts.rebuilt, 'replaced weight')} had been NaN, infinite or absurdly large.")
     if counts.unjudged:
         texts.append(
-            f"{plural(counts.unjudged, 'weight')} left unjudged: they differ from the fit, but so do nearly all "
-            "units at that input, which no alteration of single weights explains."
+            f"{plural(counts.unjudged, 'weight')} left unjudged: they differ from the fit in a pattern that training "
+            "may have made, such as nearly all units at one input, or several at inputs that no clean one reaches. An "
+            "attacker can make it too."
         )
     if counts.suspicious:
         texts.append(
