@@ -104,19 +104,19 @@ def test_verdict_of_a_projection_counts_what_changed():
     [
         (
             made.recovered,
-            "29 of 332 weights were altered; all 12 units recovered (8 certified, 4 never trained); "
+            "29 of 332 weights were altered; 8 of 12 units recovered, certified; 4 as before training; "
             "1 module not examined",
         ),
         (made.deep, "1,600 of 26,400 weights were altered; all 800 units recovered, certified; 1 module not examined"),
         (
             made.untouched,
-            "Nothing was altered in 332 weights examined; all 12 units recovered (8 certified, 4 never trained); "
+            "Nothing was altered in 332 weights examined; 8 of 12 units recovered, certified; 4 as before training; "
             "1 module not examined",
         ),
         (
             made.mixed,
-            "1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12 units recovered, "
-            "never trained; 5 of 12 units could not be judged; 1 module not examined",
+            "1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12 units as before "
+            "training; 5 of 12 units could not be judged; 1 module not examined",
         ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -130,8 +130,11 @@ def test_verdict_says_what_is_known_and_no_more(make, headline):
 
 def test_grades_are_never_mixed_up():
     labelled = {statement.style: statement.text for statement in summarise(made.mixed()).statements}
-    statements = {grade: labelled[grade.label.replace(" ", "-")] for grade in list(Grade)[:3]}
-    assert statements[Grade.RECOVERED].startswith("4 units: 1 weight replaced, exact")
+    statements = {
+        grade: labelled[grade.label.replace(" ", "-")]
+        for grade in (Grade.RESTORED, Grade.APPROXIMATE, Grade.LEFT_ALONE)
+    }
+    assert statements[Grade.RESTORED] == "4 units: never trained; 1 weight set back to the initial bits."
     assert statements[Grade.APPROXIMATE].startswith("3 units: 3 weights far out")
     assert "no proof" in statements[Grade.APPROXIMATE]
     assert statements[Grade.LEFT_ALONE] == (

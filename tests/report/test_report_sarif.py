@@ -30,7 +30,7 @@ def test_one_result_for_each_altered_tensor():
     (run,) = log_of(made.recovered)["runs"]
     places = [one["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] for one in run["results"]]
     assert places == ["conv.weight", "conv.bias", "head.weight", "head.bias"]
-    assert {one["ruleId"] for one in run["results"]} == {"altered-weights"}
+    assert [one["ruleId"] for one in run["results"]] == ["altered-weights"] * 2 + ["restored-weights"] * 2
     assert run["results"][0]["message"]["text"].startswith(
         "conv.weight: 15 of 256 weights replaced, exact to rounding; largest change "
     )
@@ -48,7 +48,7 @@ def test_largest_change_is_that_of_the_networks():
 def test_grades_have_rules_of_their_own():
     (run,) = log_of(made.mixed)["runs"]
     found = {one["ruleId"]: (one["level"], one["message"]["text"]) for one in run["results"]}
-    assert set(found) == {"altered-weights", "approximate-repair", "unit-left-alone"}
+    assert set(found) == {"restored-weights", "approximate-repair", "unit-left-alone"}
     assert found["approximate-repair"][0] == "warning"
     assert "largest change inf at index 0, 0, 1, 2 (was nan, now " in found["approximate-repair"][1]
     assert found["unit-left-alone"][1].startswith("conv.weight: 5 of 8 units left alone: the clean inputs span every")
@@ -74,7 +74,7 @@ def test_fingerprints_tell_findings_apart_and_come_again():
     prints = [one["partialFingerprints"] for one in first["runs"][0]["results"]]
     assert first == again
     assert len({one["tensor/v1"] for one in prints}) == len({one["weights/v1"] for one in prints}) == 4
-    (same,) = [one["partialFingerprints"] for one in other["runs"][0]["results"] if one["ruleId"] == "altered-weights"]
+    (same,) = [one["partialFingerprints"] for one in other["runs"][0]["results"] if one["ruleId"] == "restored-weights"]
     assert same["tensor/v1"] == prints[2]["tensor/v1"]
     assert same["weights/v1"] != prints[2]["weights/v1"]
 

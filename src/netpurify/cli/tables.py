@@ -59,7 +59,7 @@ def _show_tolerances(plan: Plan) -> None:
 def show_layers(result: Purification) -> None:
     """One line for each layer, why units were left alone, what was not examined."""
     project = policy_name(result) == "project"
-    grades = [Grade.PROJECTED, Grade.LEFT_ALONE] if project else [Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE]
+    grades = [Grade.PROJECTED, Grade.LEFT_ALONE] if project else _recovery_grades(result)
     changes = "changed" if project else "altered"
     columns = ["layer", "units", "fan-in", "rank", *(grade.label for grade in grades), changes]
     columns += ["decay", "noise floor", "time", "error scale"]
@@ -134,6 +134,12 @@ def _purified(layer: LayerRecord, grades: Sequence[Grade]) -> tuple[str, ...]:
         duration(layer.seconds),
         _median(layer.error_scale),
     )
+
+
+def _recovery_grades(result: Purification) -> list[Grade]:
+    """Grades with a column: those of every recovery, and others that some unit has."""
+    usual = (Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE)
+    return [grade for grade in Grade if grade in usual or result.count(grade)]
 
 
 def _fitted(layer: DefendedLayer, *, guard: bool) -> tuple[str, ...]:

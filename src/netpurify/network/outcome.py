@@ -61,7 +61,12 @@ class Outcome:
     @property
     def in_doubt(self) -> bool:
         """Whether some unit is not what training left, or may not be, so that what it feeds forward may be wrong."""
-        return bool((self.grade != Grade.RECOVERED).any()) or self.unjudged > 0
+        return not self.certain.all() or self.unjudged > 0
+
+    @property
+    def certain(self) -> Mask:
+        """Units whose weights are all known, [units]."""
+        return np.isin(self.grade, [grade for grade in Grade if grade.certain])
 
     @property
     def certificate(self) -> lad.Certificate | None:
@@ -119,7 +124,7 @@ class Outcome:
             certificate=self.certificate,
             certified_units=np.concatenate([np.zeros(0, np.int64), *self.certified_units]),
             noise_floor=self.noise_floor,
-            error_scale=np.where(self.grade == Grade.RECOVERED, np.nan, self.error_scale),
+            error_scale=np.where(self.certain, np.nan, self.error_scale),
             unjudged=self.unjudged,
             # The policy *project* replaces every weight, so it calls none of them altered.
             altered=self._table(layer, self.replaced & ~projected),

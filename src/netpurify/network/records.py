@@ -21,6 +21,8 @@ class Grade(IntEnum):
     APPROXIMATE = 1
     LEFT_ALONE = 2
     PROJECTED = 3
+    RESTORED = 4
+    LOW_RANK = 5
 
     @property
     def label(self) -> str:
@@ -32,12 +34,19 @@ class Grade(IntEnum):
         """What this grade says of a unit's weights."""
         return _MEANINGS[self]
 
+    @property
+    def certain(self) -> bool:
+        """Whether every weight of such a unit is known to be what training left, or was set back to it."""
+        return self in (Grade.RECOVERED, Grade.RESTORED)
+
 
 _MEANINGS = {
     Grade.RECOVERED: "enough weights agree to prove it: altered ones are replaced, exact to rounding; the rest stays",
     Grade.APPROXIMATE: "what no training could have done is replaced by a fit that is not exact; no proof",
     Grade.LEFT_ALONE: "not enough evidence: nothing was changed",
     Grade.PROJECTED: "every weight took the fitted value, whatever was altered (Algorithm 2 as written)",
+    Grade.RESTORED: "never trained: what differs from the initial weights is altered, and was set back to the bit",
+    Grade.LOW_RANK: "enough weights agree on a change of low rank that was estimated from the layer itself; no proof",
 }
 
 
@@ -241,6 +250,11 @@ class LayerRecord:
     def count(self, grade: Grade) -> int:
         """Units of this grade."""
         return int(np.count_nonzero(self.grade == grade))
+
+    @property
+    def uncertain(self) -> int:
+        """Units of which some weight may still be wrong."""
+        return self.units - sum(self.count(grade) for grade in Grade if grade.certain)
 
     @property
     def share_altered(self) -> float:

@@ -16,7 +16,6 @@ from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.prepared import Network
 from netpurify.network.purification import Purification, purify_layers
-from netpurify.network.records import Grade
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Recover(LayerPolicy):
         for group, group_fits in groupby(fits, key=lambda fit: fit.group):
             recover_group(regressions, group, group_fits, outcome)
         approximate(regressions, outcome)
-        if (outcome.grade != Grade.RECOVERED).any():
+        if not outcome.certain.all():
             outcome.reason = _why_left(regressions)
         return outcome
 

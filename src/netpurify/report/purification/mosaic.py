@@ -16,7 +16,9 @@ _FAINTEST = 0.3
 """How much colour a pixel has at least in which a weight was replaced, beside the one with the most."""
 PLAIN, LEFT = "#F0F2F4", "#C3C9D0"
 """Weights that were kept in units that were judged, and in those that were not."""
-COLOUR = {Grade.RECOVERED: "#0072B2", Grade.APPROXIMATE: "#D55E00"}
+COLOUR = {
+    Grade.RECOVERED: "#0072B2", Grade.RESTORED: "#009E73", Grade.LOW_RANK: "#CC79A7", Grade.APPROXIMATE: "#D55E00"
+}  # fmt: skip
 """Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, also by their lightness."""
 
 

@@ -171,9 +171,7 @@ def _per_unit(layer: LayerRecord) -> NDArray[np.float64]:
 
 def chosen(layers: Sequence[LayerRecord], most: int) -> list[LayerRecord]:
     """The layers worth drawing, in their order: where something was replaced or not recovered, the most first."""
-    worth = [
-        layer for layer in layers if len(layer.altered) or layer.unjudged or (layer.grade != Grade.RECOVERED).any()
-    ]
+    worth = [layer for layer in layers if len(layer.altered) or layer.unjudged or layer.uncertain]
     ranked = sorted(worth, key=lambda layer: (-layer.count(Grade.LEFT_ALONE) / layer.units, -layer.share_altered))
     kept = {layer.name for layer in ranked[:most]}
     return [layer for layer in worth if layer.name in kept]

@@ -26,6 +26,11 @@ _RULES = {
         "error",
         "Weights were altered after training; they are proven and replaced, exact to rounding.",
     ),
+    "restored-weights": (
+        "error",
+        "Weights that were never trained differ from the initial ones; they were set back to the initial bits.",
+    ),
+    "low-rank-repair": ("warning", "Weights differ from a low-rank change that was estimated from the layer itself."),
     "approximate-repair": ("warning", "Weights stand far out of the fit and were replaced by it, without a proof."),
     "unit-left-alone": ("warning", "Units could not be judged; nothing was changed in them."),
     "weights-unjudged": (
@@ -35,7 +40,18 @@ _RULES = {
     "weights-suspicious": ("note", "Weights stand far out of a fit that is not exact; training may have made them."),
     "layer-projected": ("note", "Every weight took the fitted value; which ones had been altered is not said."),
 }
-_OF_GRADE = {Grade.RECOVERED: "altered-weights", Grade.APPROXIMATE: "approximate-repair"}
+_OF_GRADE = {
+    Grade.RECOVERED: "altered-weights",
+    Grade.RESTORED: "restored-weights",
+    Grade.LOW_RANK: "low-rank-repair",
+    Grade.APPROXIMATE: "approximate-repair",
+}
+_HOW = {
+    Grade.RECOVERED: "replaced, exact to rounding",
+    Grade.RESTORED: "set back to the initial bits",
+    Grade.LOW_RANK: "replaced by a low-rank fit that was estimated",
+    Grade.APPROXIMATE: "far out of the fit and replaced without proof",
+}
 _WITHOUT_RECOVERY = ("approximate-repair", "unit-left-alone")
 _HELP = "What the status of an L1 fit says about a unit that was not recovered, and what to do. " + " ".join(
     f"{status_label(status).capitalize()}: {status.meaning}. Remedy: {status.remedy}."
@@ -131,10 +147,9 @@ def _message(altered: Altered, chosen: NDArray[np.intp], shape: tuple[int, ...],
     sizes = change(was, now)
     largest = int(sizes.argmax())
     index = ", ".join(str(int(axis)) for axis in np.unravel_index(altered.index[chosen[largest]], shape))
-    how = "replaced, exact to rounding" if grade == Grade.RECOVERED else "far out of the fit and replaced without proof"
     where = f"largest change {number(float(sizes[largest]))} at index {index}"
     values = f"was {exact(float(was[largest]))}, now {exact(float(now[largest]))}"
-    return f"{count(chosen.size)} of {plural(math.prod(shape), 'weight')} {how}; {where} ({values})"
+    return f"{count(chosen.size)} of {plural(math.prod(shape), 'weight')} {_HOW[grade]}; {where} ({values})"
 
 
 def _result(address: str, finding: Alert) -> dict[str, Any]:

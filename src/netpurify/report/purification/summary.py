@@ -14,7 +14,10 @@ from netpurify.report.kit.numbers import count, number, plural
 from netpurify.report.kit.summary import Outlook, Statement, Summary, describe_agreement
 from netpurify.report.purification.advice import advise
 
-SYMBOLS = {Grade.RECOVERED: "✓", Grade.APPROXIMATE: "◐", Grade.LEFT_ALONE: "○", Grade.PROJECTED: "▣"}
+SYMBOLS = {
+    Grade.RECOVERED: "✓", Grade.APPROXIMATE: "◐", Grade.LEFT_ALONE: "○", Grade.PROJECTED: "▣", Grade.RESTORED: "↺",
+    Grade.LOW_RANK: "≈",
+}  # fmt: skip
 """Beside a grade's name, so that it is seen without its colour."""
 _BASIS = (
     "What this rests on: that the initial weights are those with which training began, and that the inputs are clean "
@@ -33,7 +36,6 @@ class Counts:
         weights: Weights of the layers that were examined, biases included.
         altered: Weights that were called altered and replaced, by the grade of their unit.
         units: Units by grade.
-        untrained: Recovered units of layers that were never trained: compared with the initial weights, not fitted.
         fits: Units with an L1 fit.
         minima: Fits that are proven minima.
         changed: Weights that differ from the contaminated ones.
@@ -50,7 +52,6 @@ class Counts:
     weights: int
     altered: Mapping[Grade, int]
     units: Mapping[Grade, int]
-    untrained: int
     fits: int
     minima: int
     changed: int
@@ -75,7 +76,6 @@ class Counts:
             weights=sum(layer.fan_in * layer.units for layer in result.layers),
             altered={grade: int((grades == grade).sum()) for grade in Grade},
             units={grade: result.count(grade) for grade in Grade},
-            untrained=sum(layer.count(Grade.RECOVERED) for layer in result.layers if layer.frozen),
             fits=sum(codes.size for codes in fitted),
             minima=sum(int(np.isin(codes, certified).sum()) for codes in fitted),
             changed=sum(layer.changed for layer in result.layers),
@@ -94,9 +94,14 @@ class Counts:
         return sum(self.units.values())
 
     @property
+    def certain(self) -> int:
+        """Units that are recovered or restored."""
+        return sum(units for grade, units in self.units.items() if grade.certain)
+
+    @property
     def whole(self) -> bool:
-        """Whether every unit that was examined is recovered and every weight of it is judged."""
-        return 0 < self.all_units == self.units[Grade.RECOVERED] and not self.unjudged
+        """Whether every unit that was examined is recovered or restored and every weight of it is judged."""
+        return 0 < self.all_units == self.certain and not self.unjudged
 
     @property
     def outlook(self) -> Outlook:
@@ -109,7 +114,8 @@ class Counts:
     def exit_code(self) -> int:
         """1 if a weight was altered, is not finite or was not judged, or if evidence or a proof is missing; else 0."""
         unproven = self.fits - self.minima if self.policy == "project" else 0
-        without_evidence = self.units[Grade.LEFT_ALONE] + self.units[Grade.APPROXIMATE] + unproven
+        weak = (Grade.LEFT_ALONE, Grade.APPROXIMATE, Grade.LOW_RANK)
+        without_evidence = sum(self.units[grade] for grade in weak) + unproven
         findings = sum(self.altered.values()) + without_evidence + self.unjudged + self.not_finite + self.missed
         return 1 if findings else 0
 
@@ -144,7 +150,8 @@ def _headline(counts: Counts, result: Purification) -> str:
 
 
 def _recovered(counts: Counts) -> list[str]:
-    altered, far_out = counts.altered[Grade.RECOVERED], counts.altered[Grade.APPROXIMATE]
+    altered = sum(found for grade, found in counts.altered.items() if grade.certain)
+    far_out, low_rank = counts.altered[Grade.APPROXIMATE], counts.altered[Grade.LOW_RANK]
     clauses = []
     if altered:
         clauses.append(f"{count(altered)} of {plural(counts.weights, 'weight')} {_were(altered)} altered")
@@ -155,6 +162,9 @@ def _recovered(counts: Counts) -> list[str]:
     if far_out:
         more = f"{count(far_out)} more" if altered else plural(far_out, "weight")
         clauses.append(f"{more} far out of the fit replaced approximately")
+    if low_rank:
+        more = f"{count(low_rank)} more" if altered or far_out else plural(low_rank, "weight")
+        clauses.append(f"{more} replaced by a low-rank fit that was estimated")
     clauses.append(_recovered_units(counts))
     if counts.units[Grade.LEFT_ALONE]:
         clauses.append(f"{_of_all(counts, Grade.LEFT_ALONE)} could not be judged")
@@ -167,17 +177,14 @@ def _recovered(counts: Counts) -> list[str]:
 
 def _recovered_units(counts: Counts) -> str:
     """How many units are recovered, and on what evidence."""
-    recovered = counts.units[Grade.RECOVERED]
-    if not recovered:
+    recovered, restored = counts.units[Grade.RECOVERED], counts.units[Grade.RESTORED]
+    if not counts.certain:
         return "no unit recovered"
-    certified = recovered - counts.untrained
-    if not counts.untrained:
-        evidence = ", certified"
-    elif not certified:
-        evidence = ", never trained"
-    else:
-        evidence = f" ({count(certified)} certified, {count(counts.untrained)} never trained)"
-    return f"{_of_all(counts, Grade.RECOVERED)} recovered{evidence}"
+    if not restored:
+        return f"{_of_all(counts, Grade.RECOVERED)} recovered, certified"
+    if not recovered:
+        return f"{_of_all(counts, Grade.RESTORED)} as before training"
+    return f"{_of_all(counts, Grade.RECOVERED)} recovered, certified; {count(restored)} as before training"
 
 
 def _projected(counts: Counts) -> list[str]:
@@ -235,6 +242,15 @@ def _about_grade(counts: Counts, grade: Grade) -> str:
         if not altered:
             return f"{units}: nothing to replace; every weight keeps its bits."
         return f"{units}: {plural(altered, 'weight')} replaced, exact to rounding; all others keep their bits."
+    if grade == Grade.RESTORED:
+        if not altered:
+            return f"{units}: never trained, and every weight has its initial bits."
+        return f"{units}: never trained; {plural(altered, 'weight')} set back to the initial bits."
+    if grade == Grade.LOW_RANK:
+        return (
+            f"{units}: {plural(altered, 'weight')} replaced by a fit of low rank; its directions were estimated from "
+            "the layer itself, so it is no proof."
+        )
     if grade == Grade.APPROXIMATE:
         return (
             f"{units}: {plural(altered, 'weight')} far out of the fit replaced by the fitted value, with an error of "

@@ -24,7 +24,9 @@ _WEIGHTS = ("Tensor", "Index", "Was", "Now", "Change", "Grade of the unit")
 _ADVICE = ("L1 fit", "Units", "Layers", "What it means", "What to do")
 _EXPECTED = ("Layer", "Exact recovery", "One unit tolerates", "The layer tolerates", "On what it depends", "Time")
 _FROZEN = "never trained: compared with the initial weights, not fitted"
-_WEAKEST_FIRST = {Grade.LEFT_ALONE: 0, Grade.APPROXIMATE: 1, Grade.PROJECTED: 2, Grade.RECOVERED: 3}
+_WEAKEST_FIRST = (
+    Grade.LEFT_ALONE, Grade.APPROXIMATE, Grade.PROJECTED, Grade.LOW_RANK, Grade.RECOVERED, Grade.RESTORED
+)  # fmt: skip
 
 
 class Noted(NamedTuple):
@@ -47,7 +49,8 @@ def layers_table(result: Purification, pictured: dict[str, str]) -> Table:
         pictured: Where the pictures of a layer are on the page, by its name.
     """
     recovering = policy_name(result) == "recover"
-    grades = [grade for grade in Grade if result.count(grade) or (grade != Grade.PROJECTED) == recovering]
+    usual = {Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE} if recovering else {Grade.PROJECTED}
+    grades = [grade for grade in Grade if result.count(grade) or grade in usual]
     rare = {
         "Unjudged": [layer.unjudged for layer in result.layers],
         "Suspicious": [len(layer.suspicious) for layer in result.layers],
@@ -149,7 +152,7 @@ def units_table(result: Purification) -> Noted:
     units = [(layer, unit) for layer in result.layers for unit in range(layer.units)]
     units.sort(
         key=lambda pair: (
-            _WEAKEST_FIRST[Grade(int(pair[0].grade[pair[1]]))],
+            _WEAKEST_FIRST.index(Grade(int(pair[0].grade[pair[1]]))),
             np.nan_to_num(facts[pair[0].name]["surplus"][pair[1]], nan=np.inf),
         )
     )

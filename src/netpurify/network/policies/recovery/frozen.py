@@ -20,7 +20,7 @@ def restore_frozen(weights: Weights) -> Outcome | None:
         return None
     outcome = Outcome(weights)
     outcome.frozen = True
-    outcome.grade[:] = Grade.RECOVERED
+    outcome.grade[:] = Grade.RESTORED
     for group, chosen in enumerate(np.split(altered, weights.groups, axis=1)):
         outcome.replace(group, chosen, weights.initial[group][chosen])
         sizes = np.abs(weights.difference(group, slice(None))[chosen])
