@@ -94,7 +94,7 @@ def test_grades_stand_beside_their_own_counts():
     assert "never trained: compared with the initial weights, not fitted" in head[0]
     rows = cells(text, "altered")
     assert [row[2] for row in rows[:2]] == ["nan", "-inf"]
-    assert [row[5] for row in rows] == ["◐ approximate"] * 3 + ["✓ recovered"]
+    assert [row[5] for row in rows] == ["◐ approximate"] * 3 + ["↺ restored"]
     assert [row[2] for row in cells(text, "units")] == ["○ left alone"] * 5 + ["◐ approximate"] * 3 + [
         "✓ recovered"
     ] * 4
