@@ -1,6 +1,7 @@
 """Purify contaminated neural networks without labels and without retraining.
 
     plan = netpurify.check(model, inputs, initial=initial)               what can be repaired, and what it costs
+    netpurify.scan("tuned.safetensors", "base.safetensors")              what was altered, without inputs or repair
     result = netpurify.purify(model, inputs, policy=Recover(initial))    a copy, what was altered, a proof
     result = netpurify.purify(model, inputs, policy=Defend())            a poisoned deep network: no proof, a bound
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         check,
         load_defended,
         purify,
+        scan,
     )
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "paper",
     "purify",
     "report",
+    "scan",
 ]
 __version__ = "0.1.0"
 

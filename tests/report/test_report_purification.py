@@ -95,9 +95,7 @@ def test_grades_stand_beside_their_own_counts():
     rows = cells(text, "altered")
     assert [row[2] for row in rows[:2]] == ["nan", "-inf"]
     assert [row[5] for row in rows] == ["◐ approximate"] * 3 + ["↺ restored"]
-    assert [row[2] for row in cells(text, "units")] == ["○ left alone"] * 5 + ["◐ approximate"] * 3 + [
-        "↺ restored"
-    ] * 4
+    assert [row[2] for row in cells(text, "units")] == ["○ left alone"] * 5 + ["◐ approximate"] * 3 + ["↺ restored"] * 4
     assert "outputs cannot be compared: those of the contaminated network are not finite" in text
     assert "What check had said of each layer" in text
     assert "can be checked again" not in text  # there was no fit to certify

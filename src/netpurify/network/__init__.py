@@ -25,6 +25,9 @@ from netpurify.network.adapter.reference import Seeded, Skipped, resolve
 from netpurify.network.adapter.span import Span, SpanError
 from netpurify.network.adapter.weights import Weights
 from netpurify.network.agreement import Agreement
+from netpurify.network.comparison.comparing import compare_tensors
+from netpurify.network.comparison.records import Coverage, Entries, TensorComparison, TensorVerdict
+from netpurify.network.comparison.scanning import Scan, scan
 from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_design, fit_units, pose
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
@@ -60,9 +63,11 @@ __all__ = [
     "LEAST_DISAGREEMENT",
     "Agreement",
     "Altered",
+    "Coverage",
     "Defence",
     "Defend",
     "DefendedLayer",
+    "Entries",
     "FitOptions",
     "Grade",
     "Guard",
@@ -84,11 +89,14 @@ __all__ = [
     "Recover",
     "Regressions",
     "RepairClaim",
+    "Scan",
     "Seeded",
     "Skipped",
     "Span",
     "SpanError",
     "Step",
+    "TensorComparison",
+    "TensorVerdict",
     "Tolerance",
     "UnitFits",
     "Weights",
@@ -96,6 +104,7 @@ __all__ = [
     "build_design",
     "capture",
     "check",
+    "compare_tensors",
     "fit_units",
     "layer_by_layer",
     "layers_of",
@@ -109,5 +118,6 @@ __all__ = [
     "register_layer",
     "resolve",
     "save_proof",
+    "scan",
     "verify_proof",
 ]

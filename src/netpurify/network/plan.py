@@ -11,6 +11,7 @@ from netpurify.network.adapter.capture import BATCH, Data, Forward
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.reference import Initial, Skipped
 from netpurify.network.adapter.span import Span
+from netpurify.network.comparison.others import restore_others
 from netpurify.network.fitting import build_design
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.prepared import prepare
@@ -58,7 +59,6 @@ def check(
         InputError: An argument does not fit.
     """
     network = prepare(model, data, initial=initial, layers=layers, forward=forward, batch=batch)
-    network.mark_changed()
     known = network.initial is not None
     frozen = {}
     for layer in network.layers:
@@ -66,6 +66,7 @@ def check(
         frozen[layer.name] = known and restore_frozen(weights) is not None
         network.write(layer, np.where(weights.missing, weights.initial, weights.contaminated))
     ordered = network.in_order()
+    compared = restore_others(network)
     spans = network.runner.spans(ordered)
     begun = time.perf_counter()
     network.outputs()
@@ -82,6 +83,7 @@ def check(
     return Plan(
         layers=tuple(plans),
         skipped=tuple(network.skipped),
+        compared=compared,
         seconds=sum(plan.seconds for plan in plans),
         bytes=max((plan.bytes for plan in plans), default=0),
     )

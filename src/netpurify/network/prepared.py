@@ -17,7 +17,6 @@ from netpurify.network.adapter.reference import (
     Skipped,
     differs,
     duplicate,
-    mark_changed,
     reference_matrix,
     require_layers,
     resolve,
@@ -64,13 +63,10 @@ class Network:
         """
         require_layers(self.layers, self.skipped, purpose)
 
-    def mark_changed(self) -> None:
-        """Count every part of another kind that is not as it was before training as missed."""
-        if self.initial is not None and self.chosen is None:
-            self.skipped = mark_changed(self.model, self.layers, self.skipped, self.initial)
-
     def in_order(self) -> list[Layer]:
-        """The layers in the order of execution; those that no clean input reaches become skipped. One pass."""
+        """The layers in the order of execution; those that no clean input reaches become skipped. One pass, once."""
+        if self.calls:
+            return self.layers
         self.calls = self.runner.order(self.layers)
         self.skipped += [unreached(layer) for layer in self.layers if layer.name not in self.calls]
         self.layers = [layer for name in self.calls for layer in self.layers if layer.name == name]
@@ -80,7 +76,8 @@ class Network:
     def partly_unknown(self) -> bool:
         """Whether a part that is not examined differs from its initial weights, so that its output may be wrong."""
         modules = dict(self.model.named_modules())
-        return any(differs(modules[part.name], part.name, self.initial) for part in self.skipped)
+        open_parts = (part for part in self.skipped if not part.settled)
+        return any(differs(modules[part.name], part.name, self.initial) for part in open_parts)
 
     def weights(self, layer: Layer) -> Weights:
         """A layer's contaminated and initial weights as matrices."""

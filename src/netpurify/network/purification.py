@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from netpurify.errors import InputError
 from netpurify.network.adapter.reference import Skipped, resolve
 from netpurify.network.agreement import Agreement, compare
+from netpurify.network.comparison.others import restored_entries, standing_out
+from netpurify.network.comparison.records import Coverage, TensorComparison, coverage_of
 from netpurify.network.loop import layer_by_layer
 from netpurify.network.policies.policy import LayerPolicy, Progress, settings_of
 from netpurify.network.prepared import Network, peak_bytes, provenance
@@ -24,6 +26,7 @@ class Purification:
         model: The purified network, in the mode in which the contaminated one came.
         policy: Name of the policy: ``"recover"``, ``"project"``, or that of another one that works layer by layer.
         layers: What was done to each layer, in the order of execution.
+        compared: Every tensor that is not part of a layer, beside its initial value, if the policy compares them.
         skipped: Everything else that has weights, with the reason.
         agreement: The two networks' outputs on the clean inputs.
         seconds: Time it took.
@@ -36,6 +39,7 @@ class Purification:
     model: nn.Module
     policy: str
     layers: tuple[LayerRecord, ...]
+    compared: tuple[TensorComparison, ...]
     skipped: tuple[Skipped, ...]
     agreement: Agreement
     seconds: float
@@ -47,12 +51,21 @@ class Purification:
     @property
     def altered(self) -> Altered:
         """All weights that were called altered: tensor, index, was, now, grade."""
-        return Altered.join([layer.altered for layer in self.layers])
+        return Altered.join([*(layer.altered for layer in self.layers), restored_entries(self.compared)])
 
     @property
     def suspicious(self) -> Altered:
         """All weights that stand far out and were left as they are: tensor, index, was, now (the same), grade."""
-        return Altered.join([layer.suspicious for layer in self.layers])
+        return Altered.join([*(layer.suspicious for layer in self.layers), standing_out(self.compared)])
+
+    @property
+    def coverage(self) -> Coverage:
+        """How many weights of the network are known, compared only, and unknown."""
+        layers = [(layer.fan_in * layer.units, layer.fan_in * layer.uncertain) for layer in self.layers]
+        fitted = Coverage(sum(total - open_ones for total, open_ones in layers), sum(one for _, one in layers), 0)
+        looked_at = fitted + coverage_of(self.compared)
+        total = sum(value.numel() for value in self.contaminated.values())
+        return looked_at + Coverage(0, 0, max(0, total - looked_at.total))
 
     def count(self, grade: Grade) -> int:
         """Units of this grade, over all layers."""
@@ -76,15 +89,29 @@ class Purification:
         return verify_proof(proofs, claim)
 
 
-def purify_layers(network: Network, policy: LayerPolicy, progress: Progress | None = None) -> Purification:
+def purify_layers(
+    network: Network,
+    policy: LayerPolicy,
+    progress: Progress | None = None,
+    *,
+    before: list[Tensor | None] | None = None,
+    compared: tuple[TensorComparison, ...] = (),
+) -> Purification:
     """Carry out a policy that works layer by layer, and gather the result.
+
+    Args:
+        network: The network.
+        policy: The policy.
+        progress: Called before each layer and at the end.
+        before: The outputs of the network as it came; ``None`` if nothing was changed so far.
+        compared: What was found in tensors that are not part of a layer.
 
     Raises:
         InputError: No layer can be purified.
     """
     begun = time.perf_counter()
     network.require_layers("purification")
-    before = network.outputs()
+    before = network.outputs() if before is None else before
     records = []
     for done in layer_by_layer(network, policy, progress):
         fitted = done.regressions
@@ -96,6 +123,7 @@ def purify_layers(network: Network, policy: LayerPolicy, progress: Progress | No
         model=model,
         policy=policy.name,
         layers=tuple(records),
+        compared=compared,
         skipped=tuple(network.skipped),
         agreement=agreement,
         seconds=time.perf_counter() - begun,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from netpurify import lad
 from netpurify.network.adapter.reference import Skipped
+from netpurify.network.comparison.records import TensorComparison
 from netpurify.network.tolerance import Tolerance
 
 EDGES = np.logspace(-20.0, 20.0, 161)
@@ -100,12 +101,14 @@ class Plan:
     Attributes:
         layers: The layers that can be written as regressions, in the order of execution.
         skipped: Every other module with weights, and why it is left as it is.
+        compared: Every tensor that is not part of a layer, beside its initial value.
         seconds: Estimated time to recover all layers.
         bytes: Estimated working memory of the largest layer.
     """
 
     layers: tuple[LayerPlan, ...]
     skipped: tuple[Skipped, ...]
+    compared: tuple[TensorComparison, ...]
     seconds: float
     bytes: int
 

@@ -15,7 +15,7 @@ from netpurify.errors import InputError
 from netpurify.network.adapter.layers import Layer, as_layer, is_examined, refusal, to_matrix
 
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-_UNEXAMINED = "and is of a kind that is not examined: it may have been trained, or altered"
+UNEXAMINED = "and is of a kind that is not examined: it may have been trained, or altered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,19 @@ class Skipped:
         missed: Whether its weights may be wrong, so that a network with it must not be called repaired: a Linear or
             Conv layer that could not be examined, a module that was asked for by name, or a module of any other kind
             with a tensor that differs from the initial one.
+        settled: Whether all its tensors were compared with their initial values, and have these bits now.
     """
 
     name: str
     kind: str
     reason: str
     missed: bool = False
+    settled: bool = False
 
     @property
     def changed(self) -> bool:
         """Whether it is missed because its kind is not examined and it differs from its initial weights."""
-        return self.reason.endswith(_UNEXAMINED)
+        return self.reason.endswith(UNEXAMINED)
 
 
 def resolve(initial: Initial) -> dict[str, Tensor]:
@@ -126,27 +128,6 @@ def sort_layers(
     return layers, skipped
 
 
-def mark_changed(
-    model: nn.Module, layers: Sequence[Layer], skipped: Sequence[Skipped], initial: Mapping[str, Tensor]
-) -> list[Skipped]:
-    """``skipped``, where every module that differs from its initial weights counts as missed.
-
-    A module is known to be right if all its tensors have their initial bits. Modules that have only buffers, and layers
-    with tensors besides weight and bias, are added if such a tensor differs.
-    """
-    examined = {tensor for layer in layers for tensor in layer.tensors}
-    by_name = {skip.name: skip for skip in skipped}
-    for name, module in model.named_modules():
-        if name in by_name and by_name[name].missed:
-            continue
-        others = ((key, value) for key, value in _own(module, name) if key not in examined)
-        key = next((key for key, value in others if not _same(value, initial.get(key))), None)
-        if key is not None:
-            reason = "it differs from its initial weights" if key in initial else f"it has no initial {key}"
-            by_name[name] = Skipped(name, type(module).__name__, f"{reason}, {_UNEXAMINED}", missed=True)
-    return list(by_name.values())
-
-
 def unreached(layer: Layer) -> Skipped:
     """A layer that no clean input reaches."""
     return Skipped(layer.name, layer.kind, "the clean inputs never reach it", missed=True)
@@ -173,10 +154,10 @@ def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tens
 
 def differs(module: nn.Module, name: str, initial: Mapping[str, Tensor] | None) -> bool:
     """Whether any of a module's own tensors differs from the initial one, so that it may be wrong."""
-    return any(initial is None or not _same(value, initial.get(key)) for key, value in _own(module, name))
+    return any(initial is None or not _same(value, initial.get(key)) for key, value in own_tensors(module, name))
 
 
-def _own(module: nn.Module, name: str) -> Iterator[tuple[str, Tensor]]:
+def own_tensors(module: nn.Module, name: str) -> Iterator[tuple[str, Tensor]]:
     """A module's own tensors by their names in a state dict; buffers outside it come from code, not from training."""
     prefix = f"{name}." if name else ""
     for key, value in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from netpurify.errors import InputError
 from netpurify.network.adapter.weights import Weights
+from netpurify.network.comparison.others import restore_others
 from netpurify.network.fitting import Regressions, UnitFits
 from netpurify.network.outcome import Outcome
 from netpurify.network.policies.policy import LayerPolicy, Progress
@@ -27,10 +28,13 @@ class Recover(LayerPolicy):
 
     Attributes:
         decay: Factor that weight decay left on the initial weights; ``None`` estimates it for each layer.
+        frozen: Patterns of names of tensors that were never trained, such as ``"backbone.*"``: any difference from
+            their initial value is an alteration. Of other tensors it is told from the tensors themselves.
     """
 
     _: KW_ONLY
     decay: float | None = None
+    frozen: tuple[str, ...] = ()
 
     name: ClassVar[str] = "recover"
 
@@ -50,9 +54,11 @@ class Recover(LayerPolicy):
             raise InputError(f"decay must be None or a number above 0 and up to 1; got {self.decay}")
 
     def run(self, network: Network, progress: Progress | None = None) -> Purification:
-        """Purify a network that was made ready; parts that are not examined are compared with their initial bits."""
-        network.mark_changed()
-        return purify_layers(network, self, progress)
+        """Purify a network that was made ready; what is not written as regressions is compared and restored first."""
+        before = network.outputs()
+        network.in_order()
+        compared = restore_others(network, self.frozen)
+        return purify_layers(network, self, progress, before=before, compared=compared)
 
     def restore(self, weights: Weights) -> Outcome | None:
         """A layer that was never trained gets its initial weights back."""

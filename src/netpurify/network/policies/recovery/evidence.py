@@ -253,8 +253,16 @@ def frozen(contaminated: NDArray, initial: NDArray, rounding: NDArray[np.float64
     large = np.abs(steps) > rounding
     returned = bool((~equal & ~large & np.isfinite(steps)).any())
     steps = steps[large & np.isfinite(steps) & (contaminated != -initial)]  # a flipped sign is not a step
+    return None if steps_of_equal_size(steps, returned=returned) else ~equal
+
+
+def steps_of_equal_size(steps: NDArray[np.float64], *, returned: bool) -> bool:
+    """Whether differences look like steps of an optimiser whose steps are of equal size.
+
+    Args:
+        steps: Differences from the initial weights.
+        returned: Whether some weights came back to their initial values up to rounding only.
+    """
     usual = np.median(np.abs(steps)) if steps.size else 0.0
     equal_size = np.abs(np.abs(steps) - usual) <= _EQUAL * usual
-    if 2 * equal_size.sum() > steps.size and (returned or ((steps > 0.0).any() and (steps < 0.0).any())):
-        return None
-    return ~equal
+    return bool(2 * equal_size.sum() > steps.size and (returned or ((steps > 0.0).any() and (steps < 0.0).any())))

@@ -1,0 +1,111 @@
+"""Everything in a network that is not written as regressions: compared with its initial value, and restored."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from netpurify.network.adapter.reference import UNEXAMINED, Skipped, own_tensors
+from netpurify.network.comparison.comparing import Options, compare_tensors
+from netpurify.network.comparison.records import Entries, TensorComparison, TensorVerdict
+from netpurify.network.prepared import Network
+from netpurify.network.records import Altered, Grade
+
+
+def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[TensorComparison, ...]:
+    """Compare every tensor that is not part of an examined layer with its initial value, and set back what is altered.
+
+    Tensors that were never trained get their initial bits again. In trained ones, entries that are NaN, infinite or
+    absurdly large take their initial values, which are approximately right. ``network.skipped`` says afterwards what is
+    known of each module. If layers were chosen by name, the others are not looked at.
+
+    Args:
+        network: The network; its copy of the model is changed.
+        frozen: Patterns of names of tensors that were never trained.
+    """
+    if network.initial is None or network.chosen is not None:
+        return ()
+    examined = {tensor for layer in network.layers for tensor in layer.tensors}
+    others = {name: tensor for name, tensor, _ in _tensors(network.model) if name not in examined}
+    contaminated = {name: network.contaminated[name] for name in others if name in network.contaminated}
+    found = compare_tensors(contaminated, network.initial, Options(tuple(frozen)))
+    for one in found:
+        entries = one.altered if one.verdict == TensorVerdict.ALTERED else one.impossible
+        if len(entries):
+            _write(others[one.name], entries)
+    network.skipped = _settle(network, {one.name: one for one in found}, examined)
+    return found
+
+
+def restored_entries(compared: Sequence[TensorComparison]) -> Altered:
+    """All entries that were set back, as a table; of a trained tensor they are only approximately right."""
+    return Altered.join([_table(one.name, one.altered, Grade.RESTORED) for one in compared]
+                        + [_table(one.name, one.impossible, Grade.APPROXIMATE) for one in compared])  # fmt: skip
+
+
+def standing_out(compared: Sequence[TensorComparison]) -> Altered:
+    """All entries that stand far out of a trained tensor and were left as they are, as a table."""
+    tables = [_table(one.name, one.outliers, Grade.LEFT_ALONE) for one in compared]
+    return Altered.join([replace(table, now=table.was) for table in tables])
+
+
+def _table(name: str, entries: Entries, grade: Grade) -> Altered:
+    grades = np.full(len(entries), grade, np.int8)
+    return Altered(
+        np.zeros(len(entries), np.int32), entries.index, entries.was, entries.base, grade=grades, names=(name,)
+    )
+
+
+def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor, str]]:
+    """Name, tensor and module of every tensor in a network's state; a shared one comes once, by its first name."""
+    seen: set[int] = set()
+    for name, module in model.named_modules():
+        for key, value in own_tensors(module, name):
+            if id(value) not in seen:
+                seen.add(id(value))
+                yield key, value, name
+
+
+def _write(tensor: Tensor, entries: Entries) -> None:
+    with torch.no_grad():
+        flat = tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
+        flat[torch.from_numpy(entries.index).to(tensor.device)] = torch.from_numpy(entries.base).to(flat)
+        tensor.copy_(flat.reshape(tensor.shape))
+
+
+def _settle(network: Network, found: dict[str, TensorComparison], examined: set[str]) -> list[Skipped]:
+    """What is known of each module that is not examined, or has tensors that are not."""
+    by_name = {skip.name: skip for skip in network.skipped}
+    modules = dict(network.model.named_modules())
+    own: dict[str, list[TensorComparison]] = {name: [] for name in by_name}
+    for key, _, name in _tensors(network.model):
+        if key not in examined and key in found:
+            own.setdefault(name, []).append(found[key])
+    for name, compared in own.items():
+        skip = by_name.get(name)
+        told = _told(skip, name, type(modules[name]).__name__, compared)
+        if told is not None:
+            by_name[name] = told
+    return list(by_name.values())
+
+
+def _told(skip: Skipped | None, name: str, kind: str, compared: list[TensorComparison]) -> Skipped | None:
+    """A module that is not examined, with what the comparison shows of it; ``None`` if there is nothing to say."""
+    open_ones = [one for one in compared if one.verdict in (TensorVerdict.TRAINED, TensorVerdict.UNKNOWN)]
+    altered = sum(one.altered_count for one in compared)
+    if open_ones:
+        if skip is not None and skip.missed:
+            return skip
+        first = next((one for one in open_ones if one.verdict == TensorVerdict.UNKNOWN), open_ones[0])
+        known = first.verdict == TensorVerdict.TRAINED
+        reason = "it differs from its initial weights" if known else f"of {first.name}: {first.reason}"
+        return Skipped(name, kind, f"{reason}, {UNEXAMINED}", missed=True)
+    if not compared:  # all that it has is shared with a module that comes before
+        return skip
+    if altered:
+        total = sum(one.entries for one in compared)
+        reason = f"never trained: {altered} of {total} weights differed from the initial ones, and were set back"
+        return Skipped(name, kind, reason, settled=True)
+    return None if skip is None else replace(skip, missed=False, settled=True)

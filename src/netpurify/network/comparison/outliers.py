@@ -1,0 +1,114 @@
+"""Trained tensors: entries that no training could have left as they are, told by the tensor's own changes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from netpurify.network.policies.recovery import evidence
+
+ABSURD = 1e6
+"""A value that is this many times as large as the largest one of the base is certainly wrong."""
+_SAMPLE = 512
+"""Rows and columns that are sampled, at equal distances, to find the usual sizes of changes."""
+_BLOCK = 1 << 22
+"""Entries whose changes are held at a time."""
+_MOST = 20_000
+"""Entries that are kept to find the border between a tail and outliers; if there are more, the largest are kept."""
+_NORMAL = 1.4826
+"""Standard deviation of a normal variable over the median of its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Usual sizes of the changes in a tensor.
+
+    Attributes:
+        rows: In each row, [rows].
+        columns: In each column, [columns].
+        all: In the tensor.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    all: float
+
+    @classmethod
+    def of(cls, value: Tensor, base: Tensor) -> "Usual":
+        """From samples of rows and of columns of two matrices."""
+        rows, columns = (_sample(size) for size in value.shape)
+        by_column, by_row = _changes(value[rows], base[rows]), _changes(value[:, columns], base[:, columns])
+        both = torch.cat([by_column.reshape(-1), by_row.reshape(-1)])
+        both = both[torch.isfinite(both) & (both > 0.0)]
+        usual = float(both.median()) if both.numel() else 0.0
+        return cls(_middle(by_row, 1), _middle(by_column, 0), usual)
+
+    def expected(self, rows: slice) -> Tensor:
+        """Expected sizes of the changes in some rows, [rows, columns].
+
+        A gradient is a product of a row's and a column's share. So is the expected size of a change, and it is at least
+        the usual size in the tensor.
+        """
+        if not self.all:
+            return torch.zeros(self.rows[rows].numel(), self.columns.numel())
+        return (self.rows[rows, None] * (self.columns / self.all)).clamp(min=self.all)
+
+
+def impossible(value: Tensor, base: Tensor) -> Tensor:
+    """Entries that are NaN, infinite or absurdly large, as a mask of the shape of the tensor."""
+    largest = float(base.abs().max()) if base.numel() else 0.0
+    bad = ~torch.isfinite(value)
+    return bad if not largest or not np.isfinite(largest) else bad | (value.abs().double() > ABSURD * largest)
+
+
+def outliers(value: Tensor, base: Tensor, steps: float, skipped: Tensor) -> tuple[NDArray[np.int64], float]:
+    """Entries that changed far more than all others, and the usual size of a change.
+
+    Args:
+        value: The tensor as a matrix, float32 or float64.
+        base: The base as a matrix of the same dtype.
+        steps: A step of the grid over the size of a value: changes below a step are rounding.
+        skipped: Entries that are left out, because they are impossible, as a mask.
+
+    Returns:
+        Positions in the flattened tensor, ascending, and the usual size.
+    """
+    usual = Usual.of(value.masked_fill(skipped, torch.nan), base)
+    found, sizes, total = [], [], value.shape[0]
+    height = max(1, _BLOCK // max(value.shape[1], 1))
+    for start in range(0, total, height):
+        rows = slice(start, min(start + height, total))
+        ratio = _ratios(value[rows], base[rows], usual.expected(rows), steps).reshape(-1)
+        ratio[skipped[rows].reshape(-1)] = 0.0
+        place = torch.nonzero(ratio > evidence.FAR).squeeze(1)
+        found.append(place.numpy() + start * value.shape[1])
+        sizes.append(ratio[place].double().numpy())
+    index, far = np.concatenate(found), np.concatenate(sizes)
+    if far.size > _MOST:
+        kept = np.argpartition(far, far.size - _MOST)[-_MOST:]
+        index, far = index[kept], far[kept]
+    return np.sort(index[far > evidence.border(far)]), usual.all
+
+
+def _ratios(value: Tensor, base: Tensor, expected: Tensor, steps: float) -> Tensor:
+    """Sizes of changes over what is expected of them, in robust standard deviations."""
+    grid = steps * base.abs()  # not of the value, which may be what is wrong
+    scale = torch.maximum(expected.to(grid), grid) * _NORMAL
+    ratio = _changes(value, base) / scale.clamp(min=torch.finfo(scale.dtype).tiny)
+    return torch.nan_to_num(ratio, nan=0.0, posinf=torch.finfo(ratio.dtype).max)
+
+
+def _changes(value: Tensor, base: Tensor) -> Tensor:
+    return (value - base).abs()
+
+
+def _sample(size: int) -> Tensor:
+    return torch.linspace(0, size - 1, min(size, _SAMPLE)).round().long().unique() if size else torch.zeros(0).long()
+
+
+def _middle(sizes: Tensor, axis: int) -> Tensor:
+    """The lower median of the changes that are not zero along an axis; 0 where there are none."""
+    changed = torch.where(torch.isfinite(sizes) & (sizes > 0.0), sizes, torch.nan)
+    return changed.nanmedian(dim=axis).values.nan_to_num(nan=0.0)
