@@ -72,14 +72,24 @@ def test_a_layer_that_was_not_asked_for_is_no_finding(run, files, common, initia
     assert "; 1 module not examined" in done.out
 
 
-@pytest.mark.parametrize(("kind", "code", "told"), [
-    ("Normed", 0, "; 1 module not examined"),
-    ("Spare", 1, 'nothing is known about them: "last"'),
+def changed_everywhere(factory, path, *names):
+    """The initial weights, with some tensors changed in every entry, as training changes them."""
+    state = Seeded(find_factory(factory), 5).build().state_dict()
+    noise = torch.Generator().manual_seed(0)
+    checkpoint.save_weights(
+        {name: value + 0.01 * torch.randn(value.shape, generator=noise) if name in names else value
+         for name, value in state.items()}, path)  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "changed", "code", "told"), [
+    ("Normed", (), 0, "; 1 module not examined"),
+    ("Spare", (), 0, "; 2 modules not examined"),
+    ("Spare", ("last.weight", "last.bias"), 1, 'nothing is known about them: "last"'),
 ])  # fmt: skip
-def test_kinds_that_are_never_examined_are_no_finding_and_layers_that_no_input_reaches_are(
-    run, files, kind, code, told
+def test_what_has_its_initial_bits_is_no_finding_and_a_changed_layer_that_no_input_reaches_is(
+    run, files, kind, changed, code, told
 ):
-    save(f"small_networks:{kind}", files / "weights.safetensors")
+    changed_everywhere(f"small_networks:{kind}", files / "weights.safetensors", *changed)
     done = run("recover", files / "weights.safetensors", "--factory", f"small_networks:{kind}", "--data", "inputs.npy",
                "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == code, done.out
@@ -96,7 +106,9 @@ def test_a_kind_that_is_never_examined_is_a_finding_if_it_was_asked_for(run, fil
 
 
 def test_a_parametrised_weight_is_a_finding(run, files):
-    save("small_networks:normed_weights", files / "weights.safetensors")
+    changed_everywhere(
+        "small_networks:normed_weights", files / "weights.safetensors", "0.parametrizations.weight.original1"
+    )
     done = run("recover", files / "weights.safetensors", "--factory", "small_networks:normed_weights", "--data",
                "inputs.npy", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
     assert done.code == 1, done.out
@@ -187,6 +199,8 @@ def test_the_library_refuses_what_the_command_line_refuses():
         purify(half, inputs, policy=Recover(model))
     with pytest.raises(InputError, match=r"none is; spare \(Linear\): the clean inputs never reach it"):
         purify(Unused(), inputs, policy=Recover(Unused()))
+    same = Unused()
+    assert purify(same, inputs, policy=Recover(same)).coverage.examined == 183  # compared, and all bits are there
     with pytest.raises(InputError, match="none is; it has no weights"):
         purify(nn.ReLU(), inputs, policy=Project())
     assert check(half, inputs, initial=model).layers == ()

@@ -63,6 +63,12 @@ Limit = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Only the firs
 Mean = Annotated[str | None, typer.Option(metavar="A,B,...", help="Mean to subtract, one number or one per channel.")]
 Std = Annotated[str | None, typer.Option(metavar="A,B,...", help="Deviation to divide by, one number or one each.")]
 Batch = Annotated[int, typer.Option(min=1, max=_MANY, help="Inputs that go through the network at a time.")]
+Frozen = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--frozen", metavar="PATTERN", help="Tensors that were never trained, such as 'backbone.*'; may be given again."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no tables; the verdict and the exit code only.")]
 Jobs = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Most fits at the same time on an engine.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]

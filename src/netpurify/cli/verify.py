@@ -87,7 +87,9 @@ def _check_proof(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | No
     before, initial, after = states["contaminated"], states["initial"], states["purified"]
     assert before is not None
     assert after is not None
-    claim = netpurify.network.RepairClaim(before, initial, after, claimed.policy, claimed.decays, claimed.noise_floor)
+    claim = netpurify.network.RepairClaim(
+        before, initial, after, claimed.policy, claimed.decays, claimed.noise_floor, claimed.frozen
+    )
     found = netpurify.network.verify_proof(claimed.proofs, claim)
     if not quiet:
         show_proof_check(found)

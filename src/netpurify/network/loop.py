@@ -37,7 +37,6 @@ def layer_by_layer(network: Network, policy: LayerPolicy, progress: Progress | N
     later layers see. All final weights are in place when the iteration ends.
     """
     layers = network.in_order()
-    network.require_layers("purification")
     doubt = network.partly_unknown
     final_weights = []
     with one_blas_thread():

@@ -85,7 +85,8 @@ class Purification:
         proofs = [proof for layer in self.layers for proof in layer.proofs]
         decays = {layer.name: layer.decay for layer in self.layers}
         floor = self.provenance["settings"]["noise_floor"]
-        claim = RepairClaim(self.contaminated, self.initial, resolve(self.model), self.policy, decays, floor)
+        frozen = tuple(self.provenance["settings"].get("frozen", ()))
+        claim = RepairClaim(self.contaminated, self.initial, resolve(self.model), self.policy, decays, floor, frozen)
         return verify_proof(proofs, claim)
 
 
@@ -110,7 +111,8 @@ def purify_layers(
         InputError: No layer can be purified.
     """
     begun = time.perf_counter()
-    network.require_layers("purification")
+    if not coverage_of(compared).examined:
+        network.require_layers("purification")
     before = network.outputs() if before is None else before
     records = []
     for done in layer_by_layer(network, policy, progress):

@@ -147,7 +147,7 @@ def _mostly_same(
 ) -> TensorComparison:
     """A tensor of which most entries have their initial bits."""
     entries = _entries(value, base, differs)
-    steps = _steps(value, np.maximum(np.abs(entries.was), np.abs(entries.base)))
+    steps = _steps(value, np.abs(entries.base))
     matrix = differs.reshape(frozen.matrix_shape(one.shape)).numpy()
     if frozen.by_steps(entries.was, entries.base, steps):
         return replace(_trained(one, value, base), reason=_IN_PART)

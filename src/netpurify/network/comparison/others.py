@@ -99,8 +99,9 @@ def _told(skip: Skipped | None, name: str, kind: str, compared: list[TensorCompa
         if skip is not None and skip.missed:
             return skip
         first = next((one for one in open_ones if one.verdict == TensorVerdict.UNKNOWN), open_ones[0])
-        known = first.verdict == TensorVerdict.TRAINED
-        reason = "it differs from its initial weights" if known else f"of {first.name}: {first.reason}"
+        reason = "it differs from its initial weights"
+        if first.verdict == TensorVerdict.UNKNOWN:
+            reason = f"it has no initial {first.name}" + (f" to compare: {first.reason}" if first.base_dtype else "")
         return Skipped(name, kind, f"{reason}, {UNEXAMINED}", missed=True)
     if not compared:  # all that it has is shared with a module that comes before
         return skip

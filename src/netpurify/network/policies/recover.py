@@ -50,6 +50,10 @@ class Recover(LayerPolicy):
                 "Recover needs the initial weights; give Recover(initial), or use Project(), which without them fits "
                 "the weights themselves, or Defend() for a deep network that was poisoned"
             )
+        if isinstance(self.frozen, str):
+            raise InputError(
+                f"frozen must be patterns of names; got the single text {self.frozen!r}; put it in a tuple"
+            )
         if self.decay is not None and not 0.0 < self.decay <= 1.0:
             raise InputError(f"decay must be None or a number above 0 and up to 1; got {self.decay}")
 

@@ -28,6 +28,7 @@ class ProofFile:
         decays: Factor of the initial weights, by layer.
         policy: ``"recover"`` or ``"project"``.
         noise_floor: The noise floor that the policy was given, or ``None``.
+        frozen: Patterns of names of tensors that were said to be never trained.
         digests: Digests of the contaminated, initial and purified weights and of the data; ``None`` if there were no
             initial weights.
     """
@@ -36,6 +37,7 @@ class ProofFile:
     decays: dict[str, float]
     policy: str
     noise_floor: float | None
+    frozen: tuple[str, ...]
     digests: dict[str, str | None]
 
 
@@ -70,6 +72,7 @@ def save_proof(result: Purification, path: str | Path) -> None:
         "policy": result.policy,
         "decays": {layer.name: layer.decay for layer in result.layers},
         "noise_floor": result.provenance["settings"]["noise_floor"],
+        "frozen": list(result.provenance["settings"].get("frozen", ())),
         "digests": digests,
         "blocks": blocks,
     }
@@ -111,7 +114,8 @@ def load_proof(path: str | Path) -> ProofFile:
         raise InputError(f"{path} must be a whole proof; it has no decay of the layer {missing!r}; get it again")
     floor = content["noise_floor"]
     digests = {name: content["digests"][name] for name in _DIGESTS}
-    return ProofFile(proofs, decays, content["policy"], None if floor is None else float(floor), digests)
+    floor = None if floor is None else float(floor)
+    return ProofFile(proofs, decays, content["policy"], floor, tuple(content.get("frozen", ())), digests)
 
 
 def _first_invalid(content: dict[str, Any]) -> str | None:
@@ -119,9 +123,11 @@ def _first_invalid(content: dict[str, Any]) -> str | None:
     policy, floor, decays, digests, blocks = (
         content.get(name) for name in ("policy", "noise_floor", "decays", "digests", "blocks")
     )
+    frozen = content.get("frozen", [])  # proofs of earlier versions have none
     valid = {
         "policy": policy in ("recover", "project"),
         "noise floor": "noise_floor" in content and (floor is None or (_is_number(floor) and floor >= 0)),
+        "frozen tensors": isinstance(frozen, list) and all(isinstance(pattern, str) for pattern in frozen),
         "decays": isinstance(decays, dict) and all(map(_is_number, decays.values())),
         "digests": isinstance(digests, dict)
         and all(name in digests and isinstance(digests[name], str | None) for name in _DIGESTS),

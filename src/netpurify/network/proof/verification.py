@@ -12,6 +12,8 @@ from netpurify import lad
 from netpurify.errors import InputError
 from netpurify.network.adapter.layers import tensor_names, to_matrix
 from netpurify.network.adapter.weights import Weights
+from netpurify.network.comparison.comparing import Options, compare_tensors
+from netpurify.network.comparison.records import TensorVerdict
 from netpurify.network.policies.recovery import evidence
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.records import Proof
@@ -67,6 +69,7 @@ class RepairClaim:
         policy: Name of the policy, ``"recover"`` or ``"project"``: what may be replaced depends on it.
         decays: Factor of the initial weights, by layer.
         noise_floor: The noise floor that the policy was given, or ``None``.
+        frozen: Patterns of names of tensors that are said to be never trained. This is an assumption, not proven.
     """
 
     contaminated: State
@@ -75,6 +78,7 @@ class RepairClaim:
     policy: str
     decays: Mapping[str, float]
     noise_floor: float | None = None
+    frozen: tuple[str, ...] = ()
 
 
 def verify_proof(proofs: Sequence[Proof], claim: RepairClaim) -> ProofCheck:
@@ -106,7 +110,8 @@ def verify_proof(proofs: Sequence[Proof], claim: RepairClaim) -> ProofCheck:
     checks = [_layer(name, blocks, claim) for name, blocks in by_layer.items()]
     covered = {tensor for name in by_layer for tensor in _tensors(name, contaminated)}
     others = dict.fromkeys(name.rpartition(".")[0] for name in contaminated if name not in covered)
-    checks += [check for name in others if (check := _without_proof(name, covered, claim)).unexplained]
+    restored = _restored(covered, claim)
+    checks += [check for name in others if (check := _without_proof(name, covered, restored, claim)).unexplained]
     return ProofCheck(tuple(checks))
 
 
@@ -179,13 +184,29 @@ def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
     return _BlockCheck(certificate, recovered, fits & certificate.certified, np.zeros_like(differs))
 
 
-def _without_proof(name: str, covered: set[str], claim: RepairClaim) -> LayerProofCheck:
+def _restored(covered: set[str], claim: RepairClaim) -> set[str]:
+    """Tensors that were never trained, by comparison with their initial values, so that differences are alterations."""
+    changed = [name for name in claim.contaminated if name not in covered]
+    if (
+        claim.policy != "recover"
+        or claim.initial is None
+        or not any(not bool(_equal(claim.purified[name], claim.contaminated[name]).all()) for name in changed)
+    ):
+        return set()
+    found = compare_tensors({name: claim.contaminated[name] for name in changed}, claim.initial, Options(claim.frozen))
+    return {one.name for one in found if one.verdict == TensorVerdict.ALTERED}
+
+
+def _without_proof(name: str, covered: set[str], restored: set[str], claim: RepairClaim) -> LayerProofCheck:
     """Check a module's tensors without a proof: they must be unchanged, or the initial ones if it was never trained."""
     tensors = [tensor for tensor in claim.contaminated if tensor.rpartition(".")[0] == name and tensor not in covered]
     unexplained = {tensor: ~_equal(claim.purified[tensor], claim.contaminated[tensor]) for tensor in tensors}
     if any(mask.any() for mask in unexplained.values()) and _frozen(name, claim):
         for tensor in _tensors(name, claim.contaminated):
             unexplained[tensor] &= ~_equal(claim.purified[tensor], (claim.initial or {})[tensor])
+    for tensor in restored.intersection(tensors):
+        initial = (claim.initial or {})[tensor].to(claim.purified[tensor].dtype)
+        unexplained[tensor] &= ~_equal(claim.purified[tensor], initial)
     return LayerProofCheck(name, 0, 0, 0, 0.0, 0, sum(int(mask.sum()) for mask in unexplained.values()))
 
 
