@@ -149,7 +149,7 @@ def _mostly_same(
     entries = _entries(value, base, differs)
     steps = _steps(value, np.abs(entries.base))
     matrix = differs.reshape(frozen.matrix_shape(one.shape)).numpy()
-    if frozen.by_steps(entries.was, entries.base, steps):
+    if frozen.by_steps(entries.was, entries.base, steps) or _rounded_away(value, base, differs, entries):
         return replace(_trained(one, value, base), reason=_IN_PART)
     if frozen.same_value(entries.was, entries.base):
         return _altered(one, entries, _OVERWRITTEN, options)
@@ -160,6 +160,23 @@ def _mostly_same(
     if frozen.narrow(matrix.shape) or len(entries) >= unchanged:
         return replace(one, altered=entries)  # open: the tensors beside this one tell; see ``settle``
     return _altered(one, entries, _ONE_BY_ONE, options)
+
+
+def _rounded_away(value: Tensor, base: Tensor, differs: Tensor, entries: Entries) -> bool:
+    """Whether the entries that have their initial bits are those whose rounding would hide changes of the usual size.
+
+    In half precision, training changes the small weights and rounding hides what it does to the large ones.
+    """
+    if not value.is_floating_point():
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        usual = float(np.median(np.abs(entries.was - entries.base)))
+    if not np.isfinite(usual):
+        return False
+    # A change shows if it is at least half a step; four times that, because changes are of different sizes.
+    shows = base.float().abs() * torch.finfo(value.dtype).eps <= usual / 2.0
+    visible = int(shows.sum())
+    return 2 * int((shows & differs).sum()) > visible
 
 
 def _altered(one: TensorComparison, entries: Entries, reason: str, options: Options) -> TensorComparison:

@@ -9,7 +9,7 @@ from netpurify.network.policies.recovery import evidence
 
 MOST_DIFFER = 0.5
 """A tensor of which more than this share of the entries have other bits than the base was trained."""
-_FEW_STEPS = 2.0
+_FEW_STEPS = 4.0
 """Differences of up to so many steps of the dtype's grid are rounding: training with steps so short that most were
 rounded away, or a conversion through another dtype."""
 

@@ -7,7 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from netpurify.network.comparison.frozen import narrow
 from netpurify.network.policies.recovery import evidence
+from netpurify.network.policies.recovery.unusual import HEAVY_TAIL
 
 ABSURD = 1e6
 """A value that is this many times as large as the largest one of the base is certainly wrong."""
@@ -17,6 +19,8 @@ _BLOCK = 1 << 22
 """Entries whose changes are held at a time."""
 _MOST = 20_000
 """Entries that are kept to find the border between a tail and outliers; if there are more, the largest are kept."""
+_FEWEST = 8
+"""With fewer other changes than this in the sample, no size is usual, and nothing stands out."""
 _NORMAL = 1.4826
 """Standard deviation of a normal variable over the median of its size."""
 
@@ -89,7 +93,28 @@ def outliers(value: Tensor, base: Tensor, steps: float, skipped: Tensor) -> tupl
     if far.size > _MOST:
         kept = np.argpartition(far, far.size - _MOST)[-_MOST:]
         index, far = index[kept], far[kept]
-    return np.sort(index[far > evidence.border(far)]), usual.all
+    index = np.sort(index[far > evidence.border(far)])
+    stand_out = index.size and _one_by_one(index, value.shape) and not _heavy_tail(value, base, usual, index, steps)
+    return index if stand_out else index[:0], usual.all
+
+
+def _one_by_one(index: NDArray[np.int64], shape: torch.Size) -> bool:
+    """Whether entries are scattered, as alterations are; training changes some rows and columns more than others."""
+    if narrow(shape):
+        return True
+    mask = np.zeros(shape, np.bool_)
+    mask.reshape(-1)[index] = True
+    return evidence.scattered(mask, evidence.UNLIKELY)
+
+
+def _heavy_tail(value: Tensor, base: Tensor, usual: Usual, index: NDArray[np.int64], steps: float) -> bool:
+    """Whether the other changes of the tensor have a heavy tail, whose end the entries may be."""
+    rows = _sample(value.shape[0])
+    expected = torch.cat([usual.expected(slice(int(row), int(row) + 1)) for row in rows])
+    ratio = _ratios(value[rows], base[rows], expected, steps)
+    there = np.isin(rows[:, None].numpy() * value.shape[1] + np.arange(value.shape[1]), index, assume_unique=False)
+    ratio = ratio[(ratio > 0.0) & ~torch.from_numpy(there)]
+    return ratio.numel() < _FEWEST or bool(ratio.quantile(0.9) > HEAVY_TAIL * ratio.median())
 
 
 def _ratios(value: Tensor, base: Tensor, expected: Tensor, steps: float) -> Tensor:

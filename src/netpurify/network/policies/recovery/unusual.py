@@ -23,7 +23,7 @@ _SAMPLE = 512
 """How many units of a layer are sampled, at equal distances, to find the usual size of a change."""
 _FEWEST = 8
 """With fewer changes than this in the sample, no size is usual, and nothing is replaced."""
-_TAIL = 3.2
+HEAVY_TAIL = 3.2
 """A layer has a heavy tail if the 0.9 quantile of its changes, those far out excluded, is more than this many times
 their median. The ratio is 2.4 for normal changes and 3.3 for Laplacian ones."""
 _SPREADS = 5.0
@@ -57,7 +57,7 @@ def beyond_training(changes: Callable[[NDArray[np.intp]], Array], far: Mask) -> 
     expected = _expected(rows[:, None], units, usual)
     quartile, median, tail = np.quantile((sampled / expected)[ordinary], [0.25, 0.5, 0.9])
     largest = float(np.quantile((sampled / np.maximum(expected, usual))[ordinary], 0.99))
-    if tail > _TAIL * median:
+    if tail > HEAVY_TAIL * median:
         return outside
     ratios: list[Array] = []
     units_with_far = np.flatnonzero(far.any(axis=0))
