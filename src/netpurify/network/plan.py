@@ -60,13 +60,13 @@ def check(
     """
     network = prepare(model, data, initial=initial, layers=layers, forward=forward, batch=batch)
     known = network.initial is not None
+    ordered = network.in_order()
+    compared = restore_others(network)
     frozen = {}
-    for layer in network.layers:
+    for layer in ordered:
         weights = network.weights(layer)
         frozen[layer.name] = known and restore_frozen(weights) is not None
         network.write(layer, np.where(weights.missing, weights.initial, weights.contaminated))
-    ordered = network.in_order()
-    compared = restore_others(network)
     spans = network.runner.spans(ordered)
     begun = time.perf_counter()
     network.outputs()

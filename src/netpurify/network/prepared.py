@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -42,6 +42,7 @@ class Network:
         skipped: Everything else that has weights, with the reason.
         chosen: Names of the layers that were asked for; ``None`` for all.
         calls: How often a batch calls each layer at most, by name; known after ``in_order``.
+        frozen: Names of layers that were never trained, as far as a comparison of their tensors has shown.
     """
 
     model: nn.Module
@@ -53,6 +54,7 @@ class Network:
     skipped: list[Skipped]
     chosen: list[str] | None
     calls: dict[str, int] = field(default_factory=dict)
+    frozen: frozenset[str] = frozenset()
     _modes: dict[str, bool] = field(default_factory=dict)
 
     def require_layers(self, purpose: str) -> None:
@@ -81,7 +83,8 @@ class Network:
 
     def weights(self, layer: Layer) -> Weights:
         """A layer's contaminated and initial weights as matrices."""
-        return Weights.of(layer.matrix(), reference_matrix(layer, self.initial), bias=layer.has_bias)
+        weights = Weights.of(layer.matrix(), reference_matrix(layer, self.initial), bias=layer.has_bias)
+        return replace(weights, frozen=layer.name in self.frozen)
 
     def write(self, layer: Layer, matrix: Array) -> None:
         """Set a layer's weights from [groups, fan-in, units of a group]."""

@@ -22,12 +22,14 @@ class Weights:
         initial: [groups, fan-in, units].
         missing: Contaminated weights that are NaN, infinite or absurdly large, [groups, fan-in, units].
         bias: Whether the last row is a bias.
+        frozen: Whether the layer is known to be never trained, so that any difference is an alteration.
     """
 
     contaminated: NDArray
     initial: NDArray
     missing: Mask
     bias: bool
+    frozen: bool = False
 
     @classmethod
     def of(cls, matrix: Tensor, reference: Tensor, *, bias: bool) -> "Weights":

@@ -21,6 +21,9 @@ _IN_PART = (
     "most entries have their initial bits, and the others differ in a pattern that training may have made, or in too "
     "few rows to tell"
 )
+_ROUNDING = "a few entries differ by no more than rounding"
+_NEARLY_ALL = 0.9
+"""Differences as small as rounding are alterations only if more than this share of the other tensors are frozen."""
 _RUNNING = ("running_mean", "running_var")
 """Buffers of norms that are updated without gradients, also where the weights are frozen."""
 Read = Callable[[str], Tensor]
@@ -79,18 +82,21 @@ def settle(comparisons: Iterable[TensorComparison], options: Options) -> tuple[T
     """Call narrow tensors altered, such as biases and the weights of norms, if their neighbours were never trained.
 
     In a tensor with a single row, scattered differences cannot be told from structured ones. There the other tensors of
-    the same module tell whether it was trained; without any, the majority of all tensors does.
+    the same module tell whether it was trained; without any, the majority of all tensors does. Differences as small as
+    rounding may come from training with very short steps; they are altered only if nearly all tensors are frozen.
     """
     found = list(comparisons)
     known = [one for one in found if one.verdict != TensorVerdict.UNKNOWN and not _is_open(one)]
-    most_are_frozen = 2 * sum(map(_is_frozen, known)) > len(known)
+    frozen_share = sum(map(_is_frozen, known)) / max(len(known), 1)
     families: dict[tuple[str, bool], list[bool]] = {}
     for one in known:
         families.setdefault(_family(one), []).append(_is_frozen(one))
     for position, one in enumerate(found):
         if _is_open(one):
             beside = families.get(_family(one))
-            frozen_too = most_are_frozen if beside is None else all(beside)
+            frozen_too = frozen_share > 0.5 if beside is None else all(beside)
+            if one.reason == _ROUNDING:
+                frozen_too &= frozen_share > _NEARLY_ALL
             found[position] = (
                 _altered(one, one.altered, _BESIDE, options)
                 if frozen_too
@@ -151,6 +157,8 @@ def _mostly_same(
     matrix = differs.reshape(frozen.matrix_shape(one.shape)).numpy()
     if frozen.by_steps(entries.was, entries.base, steps) or _rounded_away(value, base, differs, entries):
         return replace(_trained(one, value, base), reason=_IN_PART)
+    if frozen.by_rounding(entries.was, entries.base, steps):
+        return replace(one, altered=entries, reason=_ROUNDING)  # open; see ``settle``
     if frozen.same_value(entries.was, entries.base):
         return _altered(one, entries, _OVERWRITTEN, options)
     if not frozen.narrow(matrix.shape) and not evidence.scattered(matrix):

@@ -14,6 +14,10 @@ _FEW_STEPS = 4.0
 rounded away, or a conversion through another dtype."""
 
 
+_FEWEST_STEPS = 5
+"""Fewer differences than this are no steps of an optimiser, which moves every weight that has a gradient."""
+
+
 def narrow(shape: tuple[int, ...]) -> bool:
     """Whether a matrix has too few rows or columns to tell scattered differences from structured ones."""
     return min(shape) < evidence.FEW
@@ -25,14 +29,20 @@ def same_value(was: NDArray[np.float64], base: NDArray[np.float64]) -> bool:
 
 
 def by_steps(was: NDArray[np.float64], base: NDArray[np.float64], steps: NDArray[np.float64]) -> bool:
-    """Whether most differences are as small as rounding, or steps of equal size as an optimiser makes them."""
+    """Whether most differences are steps of equal size, as an optimiser makes them."""
     with np.errstate(over="ignore", invalid="ignore"):
         changes = was - base
     small = np.abs(changes) <= _FEW_STEPS * steps
-    if 2 * np.count_nonzero(small) > was.size:
-        return True
     moved = np.isfinite(changes) & ~small & (was != -base)  # a flipped sign is not a step
+    if np.count_nonzero(moved) < _FEWEST_STEPS:
+        return False
     return evidence.steps_of_equal_size(changes[moved], returned=bool((small & np.isfinite(changes)).any()))
+
+
+def by_rounding(was: NDArray[np.float64], base: NDArray[np.float64], steps: NDArray[np.float64]) -> bool:
+    """Whether most differences are as small as rounding."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return 2 * np.count_nonzero(np.abs(was - base) <= _FEW_STEPS * steps) > was.size
 
 
 def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:

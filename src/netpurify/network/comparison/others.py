@@ -15,11 +15,11 @@ from netpurify.network.records import Altered, Grade
 
 
 def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[TensorComparison, ...]:
-    """Compare every tensor that is not part of an examined layer with its initial value, and set back what is altered.
+    """Compare every tensor with its initial value; set back what is altered in those that are not part of a layer.
 
-    Tensors that were never trained get their initial bits again. In trained ones, entries that are NaN, infinite or
-    absurdly large take their initial values, which are approximately right. ``network.skipped`` says afterwards what is
-    known of each module. If layers were chosen by name, the others are not looked at.
+    Tensors that were never trained get their initial bits again. In trained ones, entries that are impossible take
+    their initial values, which are approximately right. ``network.skipped`` says afterwards what is known of each
+    module, and ``network.frozen`` which layers were never trained. If layers were chosen by name, the others are not looked at.
 
     Args:
         network: The network; its copy of the model is changed.
@@ -28,13 +28,16 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
     if network.initial is None or network.chosen is not None:
         return ()
     examined = {tensor for layer in network.layers for tensor in layer.tensors}
-    others = {name: tensor for name, tensor, _ in _tensors(network.model) if name not in examined}
-    contaminated = {name: network.contaminated[name] for name in others if name in network.contaminated}
-    found = compare_tensors(contaminated, network.initial, Options(tuple(frozen)))
+    tensors = {name: tensor for name, tensor, _ in _tensors(network.model) if name in network.contaminated}
+    contaminated = {name: network.contaminated[name] for name in tensors}
+    everything = compare_tensors(contaminated, network.initial, Options(tuple(frozen)))
+    settled = {one.name for one in everything if one.verdict in (TensorVerdict.SAME, TensorVerdict.ALTERED)}
+    network.frozen = frozenset(layer.name for layer in network.layers if settled.issuperset(layer.tensors))
+    found = tuple(one for one in everything if one.name not in examined)
     for one in found:
         entries = one.altered if one.verdict == TensorVerdict.ALTERED else one.impossible
         if len(entries):
-            _write(others[one.name], entries)
+            _write(tensors[one.name], entries)
     network.skipped = _settle(network, {one.name: one for one in found}, examined)
     return found
 

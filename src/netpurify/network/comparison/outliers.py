@@ -15,6 +15,13 @@ ABSURD = 1e6
 """A value that is this many times as large as the largest one of the base is certainly wrong."""
 _SAMPLE = 512
 """Rows and columns that are sampled, at equal distances, to find the usual sizes of changes."""
+_SHORT = 8
+"""A row or column with fewer entries says nothing of its usual change."""
+_ERASED = 4
+"""So many entries that are exactly zero, and were not in the base, were erased."""
+_MOST_OF_A_VECTOR = 0.125
+"""Outliers of a vector are at most this share of its entries: if there are more, some units were trained and others
+were not."""
 _BLOCK = 1 << 22
 """Entries whose changes are held at a time."""
 _MOST = 20_000
@@ -47,7 +54,12 @@ class Usual:
         both = torch.cat([by_column.reshape(-1), by_row.reshape(-1)])
         both = both[torch.isfinite(both) & (both > 0.0)]
         usual = float(both.median()) if both.numel() else 0.0
-        return cls(_middle(by_row, 1), _middle(by_column, 0), usual)
+        # In a short row or column, the entry in question would be a good part of what is usual there.
+        by_rows, by_columns = (
+            middle if length >= _SHORT else torch.full_like(middle, usual)
+            for middle, length in ((_middle(by_row, 1), value.shape[1]), (_middle(by_column, 0), value.shape[0]))
+        )
+        return cls(by_rows, by_columns, usual)
 
     def expected(self, rows: slice) -> Tensor:
         """Expected sizes of the changes in some rows, [rows, columns].
@@ -61,10 +73,13 @@ class Usual:
 
 
 def impossible(value: Tensor, base: Tensor) -> Tensor:
-    """Entries that are NaN, infinite or absurdly large, as a mask of the shape of the tensor."""
+    """Entries that are NaN, infinite, absurdly large or erased, as a mask of the shape of the tensor."""
     largest = float(base.abs().max()) if base.numel() else 0.0
     bad = ~torch.isfinite(value)
-    return bad if not largest or not np.isfinite(largest) else bad | (value.abs().double() > ABSURD * largest)
+    if largest and np.isfinite(largest):
+        bad |= value.abs() > min(ABSURD * largest, torch.finfo(value.dtype).max)
+    erased = (value == 0.0) & (base != 0.0)
+    return bad | erased if int(erased.sum()) >= _ERASED else bad
 
 
 def outliers(value: Tensor, base: Tensor, steps: float, skipped: Tensor) -> tuple[NDArray[np.int64], float]:
@@ -101,7 +116,7 @@ def outliers(value: Tensor, base: Tensor, steps: float, skipped: Tensor) -> tupl
 def _one_by_one(index: NDArray[np.int64], shape: torch.Size) -> bool:
     """Whether entries are scattered, as alterations are; training changes some rows and columns more than others."""
     if narrow(shape):
-        return True
+        return index.size <= _MOST_OF_A_VECTOR * shape.numel()
     mask = np.zeros(shape, np.bool_)
     mask.reshape(-1)[index] = True
     return evidence.scattered(mask, evidence.UNLIKELY)

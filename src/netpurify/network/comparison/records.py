@@ -79,7 +79,8 @@ class TensorComparison:
         verdict: What is known of it.
         differing: How many entries have other bits than the base, rounded to the dtype of the tensor.
         altered: Entries that are altered, because the tensor was never trained; with ``limit`` the largest changes.
-        impossible: Entries of a trained tensor that are NaN, infinite or absurdly large: no training left them so.
+        impossible: Entries of a trained tensor that are NaN, infinite, absurdly large, or exactly zero where the base
+            is not (four or more of these: erased, or pruned on purpose): no training left them so.
         outliers: Entries of a trained tensor that changed far more than all others of this tensor.
         altered_count: How many entries are altered, also if ``altered`` has only the largest.
         usual: Usual size of a change in a trained tensor; NaN elsewhere.

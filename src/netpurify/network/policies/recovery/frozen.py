@@ -11,12 +11,8 @@ from netpurify.network.records import EDGES, Grade
 def restore_frozen(weights: Weights) -> Outcome | None:
     """Set a layer that was never trained back to its initial weights; ``None`` if it was trained."""
     equal = weights.contaminated == weights.initial
-    altered = evidence.frozen(
-        np.concatenate(list(weights.contaminated), axis=1),
-        np.concatenate(list(weights.initial), axis=1),
-        np.concatenate([weights.rounding(group) for group in range(weights.groups)]),
-    )
-    if altered is None or _rounded_away(weights, equal):
+    altered = np.concatenate(list(~equal), axis=1) if weights.frozen else _alterations(weights, equal)
+    if altered is None:
         return None
     outcome = Outcome(weights)
     outcome.frozen = True
@@ -28,6 +24,16 @@ def restore_frozen(weights: Weights) -> Outcome | None:
     outcome.zeros = int(altered.size - altered.sum())
     outcome.noise_floor[:] = 0.0
     return outcome
+
+
+def _alterations(weights: Weights, equal: Mask) -> Mask | None:
+    """Weights that differ from the initial ones, with the groups side by side; ``None`` if the layer was trained."""
+    altered = evidence.frozen(
+        np.concatenate(list(weights.contaminated), axis=1),
+        np.concatenate(list(weights.initial), axis=1),
+        np.concatenate([weights.rounding(group) for group in range(weights.groups)]),
+    )
+    return None if altered is None or _rounded_away(weights, equal) else altered
 
 
 def _rounded_away(weights: Weights, equal: Mask) -> bool:
