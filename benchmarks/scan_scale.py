@@ -4,8 +4,8 @@
     python benchmarks/scan_scale.py --largest 124    only those of up to 124 million
 
 Every network is built from a config (only shapes, on the meta device), filled with random bfloat16 weights tensor by
-tensor, and stored in shards of at most 1 GB as Hugging Face does. A copy is tampered with: flipped bits, altered norms and
-embeddings, an erased block, and a head that was tuned. ``netpurify scan`` then runs in a process of its own.
+tensor, and stored in shards of about 1 GB as Hugging Face does. A copy is tampered with: flipped bits in matrices, norms
+and embeddings, erased blocks, and a head that was tuned. ``netpurify scan`` then runs in a process of its own.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def shapes(size: int) -> dict[str, list[int]]:
     return {name: list(value.shape) for name, value in model.state_dict().items()}
 
 
-def tensor(name: str, shape: list[int], number: int) -> Tensor:
+def tensor(shape: list[int], number: int) -> Tensor:
     """Random weights of one tensor; the same for the same number."""
     generator = torch.Generator().manual_seed(number)
     if len(shape) == 1:
@@ -83,7 +83,7 @@ def store(folder: Path, named: dict[str, list[int]], *, dirty: bool) -> int:
         held = 0
 
     for number, (name, shape) in enumerate(named.items()):
-        value = tensor(name, shape, number)
+        value = tensor(shape, number)
         if dirty:
             value, count = tampered(name, value, number)
             altered += count

@@ -19,7 +19,8 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
 
     Tensors that were never trained get their initial bits again. In trained ones, entries that are impossible take
     their initial values, which are approximately right. ``network.skipped`` says afterwards what is known of each
-    module, and ``network.frozen`` which layers were never trained. If layers were chosen by name, the others are not looked at.
+    module, and ``network.frozen`` which layers were never trained. If layers were chosen by name, the others are not
+    looked at.
 
     Args:
         network: The network; its copy of the model is changed.
