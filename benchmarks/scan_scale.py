@@ -4,8 +4,8 @@
     python benchmarks/scan_scale.py --largest 124    only those of up to 124 million
 
 Every network is built from a config (only shapes, on the meta device), filled with random bfloat16 weights tensor by
-tensor, and stored in shards of about 1 GB as Hugging Face does. A copy is tampered with: flipped bits in matrices, norms
-and embeddings, erased blocks, and a head that was tuned. ``netpurify scan`` then runs in a process of its own.
+tensor, and stored in shards of about 1 GB as Hugging Face does. A copy is tampered with: flipped bits in matrices,
+norms and embeddings, and erased blocks; its head was tuned. ``netpurify scan`` then runs in a process of its own.
 """
 
 import argparse
