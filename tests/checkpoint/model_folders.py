@@ -6,22 +6,27 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 INDEX = "model.safetensors.index.json"
 
 
 def bert() -> nn.Module:
+    from transformers import BertConfig, BertModel  # late, because many tests need none of it
+
     return BertModel(BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
                                 intermediate_size=32, max_position_embeddings=20))  # fmt: skip
 
 
 def gpt2() -> nn.Module:
     """Its output weights are its embedding: one tensor, of which the files hold one copy."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     return GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=20, n_embd=16, n_layer=2, n_head=2))
 
 
 def llama() -> nn.Module:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     config = LlamaConfig(vocab_size=50, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
                          num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=False)  # fmt: skip
     return LlamaForCausalLM(config).to(torch.bfloat16)

@@ -12,6 +12,7 @@ from netpurify.errors import CheckpointError
 from tests.checkpoint.model_folders import INDEX, MODELS, own_state, two_shards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("size", ["50GB", "3KB"])
 def test_folders_of_transformers_hold_the_weights_of_the_network(tmp_path, kind, size):

@@ -122,6 +122,17 @@ def test_a_file_that_is_replaced_is_read_on_and_one_that_is_changed_is_refused(t
             weights.read("a")
 
 
+def test_a_tensor_for_which_there_is_no_memory_is_refused_by_name(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("not enough memory: you tried to allocate 12 bytes")
+
+    save_weights({"a": torch.ones(3)}, tmp_path / "some")
+    with open_weights(tmp_path / "some") as weights:
+        monkeypatch.setattr(torch, "empty", fail)  # a file with holes can announce any size on any disk
+        with pytest.raises(CheckpointError, match=r"some: a needs 12 bytes of memory, which are not free; read it in"):
+            weights.read("a")
+
+
 def test_threads_do_not_disturb_each_other(tmp_path):
     state = {str(number): torch.full((50_000,), float(number)) for number in range(8)}
     save_weights(state, tmp_path / "some")

@@ -29,6 +29,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("size", ["50GB", "3KB"])
 def test_a_model_in_which_nothing_changed_gives_the_same_files(tmp_path, kind, size):
@@ -38,6 +39,7 @@ def test_a_model_in_which_nothing_changed_gives_the_same_files(tmp_path, kind, s
     assert names(tmp_path) == ["copy", "model"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_transformers_reads_the_replaced_tensors(tmp_path, kind):
     model = MODELS[kind]()
@@ -180,6 +182,13 @@ def test_a_folder_is_replaced_only_if_it_holds_nothing_else(tmp_path):
     assert not (target / "older.json").exists()
     assert target.stat().st_mode & 0o777 == 0o750 or os.name == "nt"
     assert names(tmp_path) == ["data", "model", "new", "thesis.docx"]
+
+
+def test_a_target_within_the_source_is_no_part_of_it(tmp_path):
+    folder = two_shards(tmp_path)
+    assert save_like(folder, folder / "new", {}) == ()
+    assert save_like(folder, tmp_path / "other", {}) == ("new",)
+    assert contents(tmp_path / "other") == contents(folder / "new")
 
 
 def test_a_model_can_be_replaced_by_itself(tmp_path):

@@ -65,6 +65,11 @@ def test_folders_are_checked_and_compared_and_other_weights_are_named(run, files
     assert run("diff", folder, WEIGHTS, "--quiet").err == ""
     assert run("diff", folder / INDEX, "initial.safetensors", "--quiet").code == 1
     assert run("contaminate", folder, "-o", files / "hit.safetensors").code == 0
+    assert run("contaminate", folder, "-o", files / "hit", "--json", files / "hit.json").code == 0
+    assert run("contaminate", folder, "-o", files / "hit").code == 2
+    assert (files / "hit" / "model-2.safetensors").exists()
+    assert run("diff", files / "hit", files / "hit.safetensors", "--quiet").code == 0
+    assert checkpoint.load_metadata(files / "hit")["share"] == "0.1"
 
 
 def test_a_defence_without_guards_goes_into_a_folder(run, files, folder, common):

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from torch import Tensor
 
-from netpurify.atomic import check_folder_target, check_target, write_atomically, write_folder
+from netpurify.atomic import PARTIAL, check_folder_target, check_target, write_atomically, write_folder
 from netpurify.checkpoint.mapping import open_regular
 from netpurify.checkpoint.model_files import INDEX, ModelFiles
 from netpurify.checkpoint.safetensors_files import head_with
@@ -204,7 +204,7 @@ def _copy_small(files: ModelFiles, folder: Path) -> tuple[str, ...]:
     assert files.folder is not None
     left = []
     for path in sorted(files.folder.iterdir()):
-        if path in files.shards or path == files.index:
+        if path in files.shards or path == files.index or path.name.startswith(PARTIAL):  # perhaps our own
             continue
         content = None if path.name.endswith(INDEX) or not path.name.endswith(COPIED) else _small(path)
         if content is None:

@@ -69,7 +69,7 @@ class SafetensorsShard:
         if rows is not None:
             start += rows.start * math.prod(shape[1:]) * entry.dtype.itemsize
             shape[0] = rows.stop - rows.start
-        tensor = torch.empty(shape, dtype=entry.dtype)
+        tensor = self._room(shape, entry.dtype, name)
         self._fill(raw_bytes(tensor).data, start)
         if sys.byteorder != "little":
             tensor.untyped_storage().byteswap(entry.dtype)
@@ -88,6 +88,16 @@ class SafetensorsShard:
         content = bytearray(size)
         self._fill(memoryview(content), start)
         return bytes(content)
+
+    def _room(self, shape: list[int], dtype: torch.dtype, name: str) -> Tensor:
+        """Memory for values; a file with holes can be much larger than the disk that it is on."""
+        try:
+            return torch.empty(shape, dtype=dtype)
+        except RuntimeError as problem:
+            raise CheckpointError(
+                f"{self.path}: {name} needs {math.prod(shape) * dtype.itemsize} bytes of memory, which are not free; "
+                "read it in parts"
+            ) from problem
 
     def _fill(self, memory: memoryview, start: int) -> None:
         done = 0
