@@ -29,6 +29,19 @@ def test_values_of_every_dtype_are_those_of_the_file(tmp_path):
     assert digest(read) == digest(STATE)
 
 
+def test_the_state_reads_what_it_is_asked_for_and_nothing_else(tmp_path, monkeypatch):
+    with open_weights(two_shards(tmp_path)) as weights:
+        state, asked = weights.state, []
+        monkeypatch.setattr(weights, "read", lambda name: asked.append(name) or torch.ones(1))
+        assert (list(state), len(state), "a.weight" in state, "c" in state) == (list(weights.entries), 5, True, False)
+        assert asked == []
+        assert state["a.weight"].item() == 1
+        assert state.get("c") is None
+        assert asked == ["a.weight"]
+        monkeypatch.undo()
+        assert digest(state) == weights.digest() == digest(load_weights(tmp_path))
+
+
 def test_each_call_gives_memory_of_its_own(tmp_path):
     with open_weights(two_shards(tmp_path)) as weights:
         weights.read("a.weight").zero_()

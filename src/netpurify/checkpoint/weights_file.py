@@ -1,6 +1,6 @@
 """Weights that are read tensor by tensor, so that models larger than memory can be looked at and compared."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -65,6 +65,11 @@ class WeightsFile:
         rows = None if part is None else _rows(name, entry, part)
         return self.shards[entry.file].read(entry.written, rows)
 
+    @property
+    def state(self) -> Mapping[str, Tensor]:
+        """The weights as a mapping that reads a tensor each time that it is asked for it, and keeps none."""
+        return _State(self)
+
     def digest(self) -> str:
         """What ``checkpoint.digest`` gives for these weights, from one tensor at a time."""
         return join_digests({name: digest_tensor(self.read(name)) for name in self.entries})
@@ -84,6 +89,27 @@ class WeightsFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _State(Mapping[str, Tensor]):
+    """What ``WeightsFile.state`` gives."""
+
+    def __init__(self, weights: WeightsFile) -> None:
+        self._weights = weights
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self:
+            raise KeyError(name)
+        return self._weights.read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._weights.entries  # the default would read the tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights.entries)
+
+    def __len__(self) -> int:
+        return len(self._weights.entries)
 
 
 def open_weights(path: str | Path) -> WeightsFile:

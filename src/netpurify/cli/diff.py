@@ -33,13 +33,13 @@ def diff(
     """
     check_sources([first, second])
     check_outputs([record], inputs=[first, second])
-    states = [netpurify.checkpoint.load_weights(path) for path in (first, second)]
     for path in () if quiet else (first, second):
         note_others(path)
-    found = netpurify.contaminate.difference(*states)
+    with netpurify.checkpoint.open_weights(first) as one, netpurify.checkpoint.open_weights(second) as other:
+        found = netpurify.contaminate.difference(one.state, other.state)
+        digests = [] if record is None else [one.digest(), other.digest()]
     with all_or_none():
         if record is not None:
-            digests = [netpurify.checkpoint.digest(state) for state in states]
             write_json(record, netpurify.report.difference_record(found, digests=digests))
         if record != SCREEN:
             if not quiet:
