@@ -36,7 +36,9 @@ DATA_SETS = ("mnist", "cifar10")
 _MANY = 10**9
 """More than any count of inputs, channels, workers or trials that means something."""
 
-Weights = Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights: .safetensors, or .pt of torch.save.")]
+Weights = Annotated[
+    Path, typer.Argument(metavar="WEIGHTS", help="The weights: .safetensors, .pt of torch.save, or a folder.")
+]
 Factory = Annotated[
     str,
     typer.Option(
@@ -49,7 +51,7 @@ FactoryArgs = Annotated[
 Data = Annotated[
     Path, typer.Option(help="Clean inputs without labels: .npy, .npz, .pt, .safetensors or a folder of images.")
 ]
-Initial = Annotated[Path | None, typer.Option(help="The weights before training: .safetensors or .pt.")]
+Initial = Annotated[Path | None, typer.Option(help="The weights before training: .safetensors, .pt or a folder.")]
 InitialSeed = Annotated[
     int | None,
     typer.Option(min=0, max=2**63 - 1, help="Instead: torch's seed with which the factory makes the initial weights."),

@@ -13,6 +13,7 @@ import netpurify
 from netpurify.cli import options
 from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory, prints_aside
+from netpurify.cli.model_folders import check_new_folder, save_folder, writes_folder
 from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_new, check_outputs, write_reports
 from netpurify.cli.screen import note, show_line
 from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
@@ -77,7 +78,9 @@ class Source:
 class Target:
     """What is written, and how much is said."""
 
-    out: Annotated[Path, typer.Option("-o", "--out", help="The purified weights, .safetensors.")]
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The purified weights, .safetensors; or a folder like that of WEIGHTS.")
+    ]
     reports: dict[str, Path | None]
     force: options.Force = False
     quiet: options.Quiet = False
@@ -95,9 +98,14 @@ class Target:
         """
         read = [source.weights, source.data, *more_inputs]
         check_sources(read)
-        check_outputs([self.out, proof, *self.reports.values()], inputs=read)
-        for path in (self.out, proof):
-            check_new(path, force=self.force)
+        others = [proof, *self.reports.values()]
+        if writes_folder(source.weights, self.out):
+            check_outputs(others, inputs=read)
+            check_new_folder(source.weights, self.out, others, force=self.force)
+        else:
+            check_outputs([self.out, *others], inputs=read)
+            check_new(self.out, force=self.force)
+        check_new(proof, force=self.force)
         check_drawing(self.reports["page"])
 
     def say_written(self, *others: Path | None) -> None:
@@ -184,7 +192,7 @@ def repair(
         )
     summary = netpurify.report.summarise(result)
     with all_or_none():
-        save(result, target, source.origin | {"initial_seed": start.initial_seed})
+        save(result, target, source.origin | {"initial_seed": start.initial_seed}, like=source.weights)
         proof = _write_proof(result, fits.proof)
         files = {
             "contaminated": source.weights, "initial": start.initial, "data": source.data, "purified": target.out,
@@ -200,10 +208,14 @@ def repair(
     return summary.exit_code
 
 
-def save(result: Any, target: Target, origin: dict[str, Any]) -> None:
-    """Write the weights of a result, with their provenance."""
+def save(result: Any, target: Target, origin: dict[str, Any], *, like: Path) -> None:
+    """Write the weights of a result, with their provenance: as a file, or as a folder like the one they came in."""
     metadata = {"netpurify": json.dumps(result.provenance | origin)}
-    netpurify.checkpoint.save_weights(netpurify.network.resolve(result.model), target.out, metadata=metadata)
+    state = netpurify.network.resolve(result.model)
+    if writes_folder(like, target.out):
+        save_folder(state, like, target.out, metadata=metadata, force=target.force)
+    else:
+        netpurify.checkpoint.save_weights(state, target.out, metadata=metadata)
 
 
 def _write_proof(result: "Purification", path: Path | None) -> Path | None:

@@ -60,26 +60,28 @@ def difference(first: Mapping[str, Tensor], second: Mapping[str, Tensor], *, sho
     """Compare two states bit for bit: 0.0 and -0.0 differ, a NaN equals a NaN of the same bits.
 
     Args:
-        first: A ``state_dict``.
+        first: A ``state_dict``, or any other mapping; each tensor is asked for once, and at most one pair is kept, so
+            that models larger than memory can be compared (``checkpoint.open_weights(path).state``).
         second: Another one.
         shown: How many changed entries of a tensor to name.
 
     Raises:
         InputError: A tensor is sparse, quantised, nested or meta.
     """
-    require_plain(first)
-    require_plain(second)
     shared = [name for name in first if name in second]
+    only_first = tuple(name for name in first if name not in second)
+    only_second = tuple(name for name in second if name not in first)
+    for state, alone in ((first, only_first), (second, only_second)):
+        for name in alone:
+            require_plain({name: state[name]})
     compared = (_compare(name, first[name], second[name], shown) for name in shared)
-    return Difference(
-        tensors=tuple(tensor for tensor in compared if tensor is not None),
-        only_first=tuple(name for name in first if name not in second),
-        only_second=tuple(name for name in second if name not in first),
-        compared=len(shared),
-    )
+    found = tuple(tensor for tensor in compared if tensor is not None)
+    return Difference(tensors=found, only_first=only_first, only_second=only_second, compared=len(shared))
 
 
 def _compare(name: str, first: Tensor, second: Tensor, shown: int) -> TensorDifference | None:
+    for tensor in (first, second):
+        require_plain({name: tensor})
     entries = first.numel()
     comparable = first.dtype == second.dtype and first.shape == second.shape
     positions: np.ndarray = np.zeros(0, np.int64)
