@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from torch import Tensor, nn
 
@@ -51,25 +50,6 @@ class Scan:
         return sum(one.verdict == verdict for one in self.tensors)
 
 
-class _Source(Protocol):
-    """Tensors by name, read one at a time."""
-
-    def names(self) -> list[str]: ...
-
-    def read(self, name: str) -> Tensor: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _InMemory:
-    state: Mapping[str, Tensor]
-
-    def names(self) -> list[str]:
-        return list(self.state)
-
-    def read(self, name: str) -> Tensor:
-        return self.state[name]
-
-
 def scan(
     weights: nn.Module | Mapping[str, Tensor] | str | Path,
     base: Initial,
@@ -102,32 +82,31 @@ def scan(
     options = Options(tuple(frozen), KEPT)
     with ExitStack() as stack:
         first, second = (stack.enter_context(_opened(one)) for one in (weights, base))
-        names, others = first.names(), second.names()
-        known = set(others)
-        if not known.intersection(names):
+        names = list(first)
+        if not any(name in second for name in names):
             raise InputError(
                 "the weights and their base must be of the same network; they have no tensor in common: the weights "
-                f"have {names[:5]}, the base {others[:5]}"
+                f"have {names[:5]}, the base {list(second)[:5]}"
             )
+        missing = tuple(name for name in second if name not in first)
         found = []
         for number, name in enumerate(names):
             if progress is not None:
                 progress(name, number, len(names))
-            beside = second.read(name) if name in known else None
-            found.append(compare_tensor(name, first.read(name), beside, options))
+            found.append(compare_tensor(name, first[name], second.get(name), options))
     if progress is not None:
         progress("", len(names), len(names))
-    missing = tuple(name for name in others if name not in set(names))
     return Scan(settle(found, options), missing, options.frozen, time.perf_counter() - begun)
 
 
 @contextmanager
-def _opened(weights: nn.Module | Initial) -> Iterator[_Source]:
-    """Where tensors are read one at a time: a file or folder, or what is in memory already."""
+def _opened(weights: nn.Module | Initial) -> Iterator[Mapping[str, Tensor]]:
+    """Tensors by name; those of files are read when they are asked for, and not kept."""
     if isinstance(weights, str | Path):
-        yield _InMemory(checkpoint.load_weights(Path(weights)))
+        with checkpoint.open_weights(weights) as opened:
+            yield opened.state
     elif isinstance(weights, nn.Module | Mapping | Seeded):
-        yield _InMemory(resolve(weights))
+        yield resolve(weights)
     else:
         raise InputError(
             "weights and base must each be a network, a state dict, a file or Seeded(factory, seed); got "
