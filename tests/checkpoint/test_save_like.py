@@ -115,15 +115,25 @@ def test_small_files_are_copied_and_programs_and_pickles_are_not(tmp_path):
 
 @posix
 @pytest.mark.usefixtures("impatient")
-def test_links_to_small_files_are_followed_and_pipes_are_left(tmp_path):
-    folder = two_shards(tmp_path / "model")
-    (tmp_path / "blob").write_bytes(b"{}")
-    (folder / "config.json").symlink_to("../blob")
+def test_links_of_a_cache_are_followed_and_other_links_and_pipes_are_left(tmp_path):
+    (tmp_path / "cache" / "snapshots").mkdir(parents=True)
+    (tmp_path / "cache" / "blobs").mkdir()
+    folder = two_shards(tmp_path / "cache" / "snapshots" / "5f3a")
+    (tmp_path / "cache" / "blobs" / "9d1c").write_bytes(b"{}")
+    (folder / "config.json").symlink_to("../../blobs/9d1c")
+    (folder / "again.json").symlink_to("config.json")
+    (tmp_path / "secret").write_bytes(b"key")
+    (folder / "vocab.txt").symlink_to(tmp_path / "secret")
+    (tmp_path / "cache" / "blobs" / "4e5f").symlink_to(tmp_path / "secret")
+    (folder / "merges.txt").symlink_to("../../blobs/4e5f")
     (folder / "lost.json").symlink_to("lost.json")
     os.mkfifo(folder / "pipe.json")
-    assert save_like(folder, tmp_path / "new", {}) == ("lost.json", "pipe.json")
-    assert not (tmp_path / "new" / "config.json").is_symlink()
-    assert (tmp_path / "new" / "config.json").read_bytes() == b"{}"
+    left = save_like(folder, tmp_path / "new", {})
+    assert left == ("lost.json", "merges.txt", "pipe.json", "vocab.txt")
+    for name in ("config.json", "again.json"):
+        assert not (tmp_path / "new" / name).is_symlink()
+        assert (tmp_path / "new" / name).read_bytes() == b"{}"
+    assert not any(b"key" in content for content in contents(tmp_path / "new").values())
 
 
 WRONG = {

@@ -27,6 +27,8 @@ LARGEST_COPIED = 1 << 26
 """Bytes of such a file; the largest tokenizers have half of that."""
 _PICKLES = (b"PK", b"\x80")
 """How pickles and archives with pickles begin; no configuration or tokenizer does."""
+_BLOBS, _LEVELS = "blobs", 3
+"""A cache of Hugging Face has files in ``NAME/blobs``, and links to them in ``NAME/snapshots/REVISION/PART``."""
 _CHUNK = 1 << 22
 _SHOWN = 5
 
@@ -215,13 +217,24 @@ def _copy_small(files: ModelFiles, folder: Path) -> tuple[str, ...]:
 
 
 def _small(path: Path) -> bytes | None:
-    """The content of a small file; ``None`` if it is none, or begins as a pickle does."""
+    """The content of a small file; ``None`` if it is none, begins as a pickle does, or is a link to another place."""
+    if path.is_symlink() and not _is_cached(path):
+        return None
     try:
         with open_regular(path) as stream:
             content = stream.read(LARGEST_COPIED + 1)
     except OSError:  # a folder, a pipe, a link that leads nowhere
         return None
     return None if len(content) > LARGEST_COPIED or content.startswith(_PICKLES) else content
+
+
+def _is_cached(link: Path) -> bool:
+    """Whether a link leads to a file of the same folder, or to the ``blobs`` of the cache in which the folder is.
+
+    Any other could lead to a secret of whoever repairs the model, which would go where the model goes.
+    """
+    folder, place = Path(os.path.realpath(link.parent)), Path(os.path.realpath(link)).parent
+    return place == folder or (place.name == _BLOBS and place.parent in list(folder.parents)[:_LEVELS])
 
 
 def _some(names: list[str]) -> str:
