@@ -13,11 +13,12 @@ SOURCE = Path(netpurify.__file__).parent
 GUIDE = Path(__file__).parents[1] / "docs" / "thresholds.md"
 DECIDING = [
     *SOURCE.glob("network/policies/recovery/*.py"),
+    *SOURCE.glob("network/comparison/*.py"),
     SOURCE / "network/policies/policy.py",
     SOURCE / "network/adapter/weights.py",
     *SOURCE.glob("lad/verifier/*.py"),
 ]
-BOUND_MEMORY = {"_BLOCK"}
+BOUND_MEMORY = {"_BLOCK", "KEPT"}
 
 
 def constants(path):
