@@ -143,3 +143,21 @@ def test_grades_are_never_mixed_up():
     assert "projected" not in labelled
     assert not Counts.of(made.mixed()).whole
     assert Counts.of(made.recovered()).whole
+
+
+def without_run(value):
+    """A record without what differs from run to run."""
+    if isinstance(value, dict):
+        return {name: without_run(entry) for name, entry in value.items() if name != "run"}
+    return [without_run(entry) for entry in value] if isinstance(value, list) else value
+
+
+def test_records_of_two_runs_differ_under_one_key_alone():
+    first = report.record(made.recovered(), plan=made.planned())
+    second = report.record(made.recovered.__wrapped__(), plan=made.planned.__wrapped__())
+    assert first["run"]["seconds"] != second["run"]["seconds"]
+    assert without_run(first) == without_run(second)
+    plan = report.record(made.planned())
+    assert without_run(plan) == without_run(report.record(made.planned.__wrapped__()))
+    assert plan["run"]["seconds"] == made.planned().seconds
+    assert [layer["run"]["seconds"] for layer in plan["layers"]] == [layer.seconds for layer in made.planned().layers]
