@@ -200,6 +200,8 @@ class LayerRecord:
         unjudged: How many weights differ from the fit but were kept, because training may be the cause: nearly all
             units differ on the same row, or several units on rows that no clean input reaches.
         altered: Weights that were replaced.
+        replaced: How many of them each unit has, [units].
+        kept: How many weights of each unit differ from its L1 fit and were not replaced, [units].
         suspicious: Weights that lie far from a fit that is not exact, and were left as they are, because training may
             have made them; ``now`` is the same as ``was``.
         changed: How many weights differ from the contaminated ones.
@@ -231,6 +233,8 @@ class LayerRecord:
     error_scale: NDArray[np.float64]
     unjudged: int
     altered: Altered
+    replaced: NDArray[np.int64]
+    kept: NDArray[np.int64]
     suspicious: Altered
     changed: int
     rebuilt: int
@@ -250,6 +254,24 @@ class LayerRecord:
     def count(self, grade: Grade) -> int:
         """Units of this grade."""
         return int(np.count_nonzero(self.grade == grade))
+
+    def repaired(self, grade: Grade) -> int:
+        """Units of this grade in which weights were replaced."""
+        return int(np.count_nonzero((self.grade == grade) & (self.replaced > 0)))
+
+    @property
+    def intact(self) -> int:
+        """Units that are known to be what training left, and in which nothing had to be replaced."""
+        return sum(self.unaltered(grade) for grade in Grade if grade.certain)
+
+    def unaltered(self, grade: Grade) -> int:
+        """Units of this grade in which nothing was replaced, and nothing that differs from the fit was kept."""
+        return int(np.count_nonzero((self.grade == grade) & (self.replaced == 0) & (self.kept == 0)))
+
+    @property
+    def affected(self) -> bool:
+        """Whether there is something to say of it: weights that were replaced, or of which not all is known."""
+        return bool(len(self.altered) or len(self.suspicious) or self.unjudged or self.uncertain or self.reason)
 
     @property
     def uncertain(self) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from netpurify.report.kit.json_values import json_text
     from netpurify.report.kit.names import module_name, policy_name
     from netpurify.report.kit.numbers import clock, count, duration, number, plural, share, size
-    from netpurify.report.kit.summary import Advice, Statement, Summary
+    from netpurify.report.kit.summary import Advice, Statement, Summary, VerdictLine
     from netpurify.report.purification.tolerances import MEANING, TOLERANCES, tolerance_rows
     from netpurify.report.records.contamination import contamination_record
     from netpurify.report.records.difference import describe_difference, difference_record
@@ -44,7 +44,7 @@ _MODULES = {
     "kit.json_values": ("json_text",),
     "kit.names": ("module_name", "policy_name"),
     "kit.numbers": ("clock", "count", "duration", "number", "plural", "share", "size"),
-    "kit.summary": ("Advice", "Statement", "Summary"),
+    "kit.summary": ("Advice", "Statement", "Summary", "VerdictLine"),
     "purification.tolerances": ("MEANING", "TOLERANCES", "tolerance_rows"),
     "records.contamination": ("contamination_record",),
     "records.difference": ("describe_difference", "difference_record"),
@@ -69,6 +69,7 @@ __all__ = [
     "Format",
     "Statement",
     "Summary",
+    "VerdictLine",
     "clock",
     "contamination_record",
     "count",

@@ -14,8 +14,9 @@ from netpurify.network import EDGES, Grade, LayerRecord, Purification
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import number, to_json
 from netpurify.report.purification.advice import advise_layer
+from netpurify.report.purification.counts import Counts
 from netpurify.report.purification.entries import entries
-from netpurify.report.purification.summary import Counts, summarise_purification
+from netpurify.report.purification.summary import summarise_purification
 from netpurify.report.records.plan import plan_content
 from netpurify.report.records.schemas import head
 

@@ -12,8 +12,8 @@ from netpurify.report.kit.numbers import count, duration, exact, number, plural,
 from netpurify.report.kit.summary import Summary
 from netpurify.report.kit.tables import Cell, Table, counted, if_known
 from netpurify.report.purification.advice import status_label
+from netpurify.report.purification.counts import SYMBOLS, unit_columns
 from netpurify.report.purification.entries import change, largest
-from netpurify.report.purification.summary import SYMBOLS
 from netpurify.report.purification.tolerances import MEANING, tolerated
 
 MOST_WEIGHTS = 2000
@@ -48,21 +48,19 @@ def layers_table(result: Purification, pictured: dict[str, str]) -> Table:
         result: The purification.
         pictured: Where the pictures of a layer are on the page, by its name.
     """
-    recovering = policy_name(result) == "recover"
-    usual = {Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE} if recovering else {Grade.PROJECTED}
-    grades = [grade for grade in Grade if result.count(grade) or grade in usual]
+    columns = unit_columns(result)
     rare = {
         "Unjudged": [layer.unjudged for layer in result.layers],
         "Suspicious": [len(layer.suspicious) for layer in result.layers],
     }
     rare = {title: counts for title, counts in rare.items() if any(counts)}
-    columns = [*_LAYERS, *(f"{SYMBOLS[grade]} {grade.label.capitalize()}" for grade in grades), *rare]
-    columns += ["Changed", "Decay", "Noise floor", "Error scale", "Time"]
+    titles = [*_LAYERS, *(f"{column.sign} {column.label.capitalize()}" for column in columns), *rare]
+    titles += ["Changed", "Decay", "Noise floor", "Error scale", "Time"]
     rows = []
     for position, layer in enumerate(result.layers):
-        counts = [layer.count(grade) for grade in grades] + [values[position] for values in rare.values()]
+        counts = [column.units(layer) for column in columns] + [values[position] for values in rare.values()]
         rows.append([*_layer_shape(layer, pictured.get(layer.name, "")), *map(counted, counts), *_layer_fit(layer)])
-    return Table.of(columns, rows, label="Layers", kind="layers sortable")
+    return Table.of(titles, rows, label="Layers", kind="layers sortable")
 
 
 def _layer_shape(layer: LayerRecord, link: str) -> list[str | Cell]:
@@ -169,7 +167,7 @@ def _unit(layer: LayerRecord, unit: int, facts: dict[str, NDArray[np.float64]]) 
     return [
         module_name(layer.name),
         str(unit),
-        grade_label(Grade(int(layer.grade[unit]))),
+        _unit_label(layer, unit),
         status_label(int(layer.status[unit])),
         number(gap, 2),
         number(surplus, 9),
@@ -177,6 +175,11 @@ def _unit(layer: LayerRecord, unit: int, facts: dict[str, NDArray[np.float64]]) 
         number(float(layer.noise_floor[unit])),
         number(float(layer.error_scale[unit])),
     ]
+
+
+def _unit_label(layer: LayerRecord, unit: int) -> str:
+    grade = Grade(int(layer.grade[unit]))
+    return "✓ intact" if grade.certain and not layer.replaced[unit] and not layer.kept[unit] else grade_label(grade)
 
 
 def _by_unit(layer: LayerRecord, fact: str) -> NDArray[np.float64]:
