@@ -69,11 +69,11 @@ def test_a_layer_that_was_not_asked_for_is_no_finding(run, files, common, initia
     done = run("recover", WEIGHTS, *common, "--initial", initial(["0.bias"]), "--layer", "2", "-o",
                files / "out.safetensors")  # fmt: skip
     assert done.code == 0, done.out
-    assert "; 1 module not examined" in done.out
+    assert "○ 1 module not examined" in done.out
 
 
 @pytest.mark.parametrize(("kind", "code", "told"), [
-    ("Normed", 0, "; 1 module not examined"),
+    ("Normed", 0, "○ 1 module not examined"),
     ("Spare", 1, 'nothing is known about them: "last"'),
 ])  # fmt: skip
 def test_kinds_that_are_never_examined_are_no_finding_and_layers_that_no_input_reaches_are(
@@ -161,7 +161,7 @@ def test_parts_that_are_not_examined_and_have_their_initial_bits_are_no_finding(
     for start in (["--initial", files / "before.safetensors"], ["--initial-seed", "5"]):
         done = run("recover", *given, *start, "-o", files / "out.safetensors", "--force")
         assert done.code == 0, done.out
-        assert "; 2 modules not examined" in done.out
+        assert "○ 2 modules not examined" in done.out
         assert run("check", *given, *start).code == 0
 
 

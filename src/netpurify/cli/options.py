@@ -64,6 +64,7 @@ Mean = Annotated[str | None, typer.Option(metavar="A,B,...", help="Mean to subtr
 Std = Annotated[str | None, typer.Option(metavar="A,B,...", help="Deviation to divide by, one number or one each.")]
 Batch = Annotated[int, typer.Option(min=1, max=_MANY, help="Inputs that go through the network at a time.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no tables; the verdict and the exit code only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="List every layer, also those of which the same is said.")]
 Jobs = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Most fits at the same time on an engine.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]
 Ours = Annotated[bool, typer.Option("--ours", help="Only the figures that the paper does not have.")]

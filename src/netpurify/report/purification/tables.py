@@ -13,7 +13,7 @@ from netpurify.report.kit.summary import Summary
 from netpurify.report.kit.tables import Cell, Table, counted, if_known
 from netpurify.report.purification.advice import status_label
 from netpurify.report.purification.counts import SYMBOLS, unit_columns
-from netpurify.report.purification.entries import change, largest
+from netpurify.report.purification.entries import change, largest_changes
 from netpurify.report.purification.tolerances import MEANING, tolerated
 
 MOST_WEIGHTS = 2000
@@ -107,7 +107,7 @@ def altered_table(result: Purification) -> Noted:
     if not total:
         project = policy_name(result) == "project"
         return Noted("Project does not tell which weights had been altered." if project else "None.", None)
-    shown = largest(result, MOST_WEIGHTS)
+    shown = largest_changes(result, MOST_WEIGHTS)
     sizes = change(np.array([entry.was for entry in shown]), np.array([entry.now for entry in shown]))
     rows = [
         [
