@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from netpurify import report
-from netpurify.network import Agreement, Altered, Grade
+from netpurify.network import Agreement, Altered, Grade, Skipped
 from netpurify.report.purification.entries import entries
 from netpurify.report.purification.mosaic import mosaic
 from netpurify.report.purification.page import MOST_PICTURED
@@ -287,3 +287,21 @@ def test_a_misfit_beyond_every_number_is_drawn_without_it():
         if "residual" in picture.caption
     ]  # fmt: skip
     assert drawn.svg.startswith("<svg")
+
+
+def test_layers_that_are_intact_are_folded_away(monkeypatch):
+    monkeypatch.setattr("netpurify.report.purification.page.can_draw", lambda: False)
+    result, healthy = made.recovered(), made.untouched().layers
+    frozen = tuple(replace(healthy[1], name=f"block{number}") for number in range(6))
+    norms = tuple(Skipped(f"norm{number}", "BatchNorm2d", "of another kind") for number in range(7))
+    missed = Skipped("odd", "Linear", "no clean input reaches it", missed=True)
+    text = report.page(replace(result, layers=(*frozen, *result.layers), skipped=(*norms, missed)))
+    shown, folded = re.findall(r'<table[^>]*class="layers sortable".*?</table>', text, flags=re.DOTALL)
+    assert "block0" not in shown
+    assert shown.count("<tr") == 1 + len(result.layers)
+    assert folded.count("<tr") == 1 + 6
+    assert "<summary>6 layers intact (24 units): never trained, and every weight has its initial bits</summary>" in text
+    first, whole = re.findall(r'<table[^>]*class="skipped".*?</table>', text, flags=re.DOTALL)
+    rows = [re.sub("<.*?>", " ", row).split() for row in re.findall(r"<tr.*?</tr>", first, flags=re.DOTALL)[1:]]
+    assert [row[0] for row in rows] == ["odd", "7"]
+    assert whole.count("<tr") == 1 + 8

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from netpurify import lad
 from netpurify.network.adapter.reference import Skipped
+from netpurify.network.shown import Shown
 from netpurify.network.tolerance import Tolerance
 
 EDGES = np.logspace(-20.0, 20.0, 161)
@@ -93,9 +94,9 @@ class LayerPlan:
         return self.live / self.rank if self.rank else float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What can be expected of a network.
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Shown):
+    """What can be expected of a network. ``print`` shows it.
 
     Attributes:
         layers: The layers that can be written as regressions, in the order of execution.
@@ -109,13 +110,16 @@ class Plan:
     seconds: float
     bytes: int
 
+    def _brief(self) -> str:
+        return f"layers={len(self.layers)}, repairable={len(self.repairable)}, skipped={len(self.skipped)}"
+
     @property
     def repairable(self) -> tuple[str, ...]:
         """Names of the layers in which exact recovery is possible."""
         return tuple(layer.name for layer in self.layers if layer.repairable)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Altered:
     """A table with one entry for each weight that was altered and replaced, or is suspicious and was left as it is.
 
@@ -137,6 +141,9 @@ class Altered:
 
     def __len__(self) -> int:
         return self.index.size
+
+    def __repr__(self) -> str:
+        return f"Altered(weights={len(self)}, tensors={len(set(self.tensor.tolist()))})"
 
     @classmethod
     def join(cls, tables: "list[Altered]") -> "Altered":
@@ -177,7 +184,7 @@ class Proof:
     groups: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LayerRecord:
     """What was done to one layer.
 
@@ -245,6 +252,10 @@ class LayerRecord:
     reason: str
     seconds: float
     proofs: tuple[Proof, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        altered = f"altered={len(self.altered)}, unjudged={self.unjudged}, uncertain={self.uncertain}"
+        return f"LayerRecord({self.name!r}, {self.kind!r}, units={self.units}, intact={self.intact}, {altered})"
 
     @property
     def units(self) -> int:

@@ -1,6 +1,7 @@
 """Tables of a purification's page: layers, units, altered weights, advice, what had been expected."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,24 +42,25 @@ def grade_label(grade: Grade) -> str:
     return f"{SYMBOLS[grade]} {grade.label}"
 
 
-def layers_table(result: Purification, pictured: dict[str, str]) -> Table:
+def layers_table(result: Purification, pictured: dict[str, str], layers: Sequence[LayerRecord]) -> Table:
     """What was done to each layer.
 
     Args:
-        result: The purification.
+        result: The purification, which decides on the columns.
         pictured: Where the pictures of a layer are on the page, by its name.
+        layers: The layers to list.
     """
     columns = unit_columns(result)
-    rare = {
-        "Unjudged": [layer.unjudged for layer in result.layers],
-        "Suspicious": [len(layer.suspicious) for layer in result.layers],
+    rare: dict[str, Callable[[LayerRecord], int]] = {
+        "Unjudged": lambda layer: layer.unjudged,
+        "Suspicious": lambda layer: len(layer.suspicious),
     }
-    rare = {title: counts for title, counts in rare.items() if any(counts)}
+    rare = {title: counts for title, counts in rare.items() if any(map(counts, result.layers))}
     titles = [*_LAYERS, *(f"{column.sign} {column.label.capitalize()}" for column in columns), *rare]
     titles += ["Changed", "Decay", "Noise floor", "Error scale", "Time"]
     rows = []
-    for position, layer in enumerate(result.layers):
-        counts = [column.units(layer) for column in columns] + [values[position] for values in rare.values()]
+    for layer in layers:
+        counts = [column.units(layer) for column in columns] + [counts(layer) for counts in rare.values()]
         rows.append([*_layer_shape(layer, pictured.get(layer.name, "")), *map(counted, counts), *_layer_fit(layer)])
     return Table.of(titles, rows, label="Layers", kind="layers sortable")
 
