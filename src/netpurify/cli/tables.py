@@ -77,7 +77,7 @@ def _show_tolerances(layers: Sequence[LayerPlan]) -> None:
 def show_layers(result: Purification, *, verbose: bool = False) -> None:
     """A line for each layer in which something was found, the others counted; why units were left alone."""
     project = policy_name(result) == "project"
-    units = [column for column in unit_columns(result) if any(map(column.units, result.layers))]
+    units = unit_columns(result)
     columns = ["layer", "units", "fan-in", "rank", *(column.label for column in units)]
     columns += ["changed" if project else "altered", "noise floor", "time", "decay", "error scale"]
     folded = fold_healthy(() if verbose else result.layers)

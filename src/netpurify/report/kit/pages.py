@@ -15,6 +15,7 @@ from netpurify.report.kit.groups import fold_skipped
 from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import plural
 from netpurify.report.kit.tables import Table
+from netpurify.report.kit.themes import themed
 
 NO_PICTURES = "Pictures need matplotlib, which is not installed: pip install 'netpurify[report]' brings it."
 
@@ -82,7 +83,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("netpurify.report.kit"),
         autoescape=True,
         undefined=StrictUndefined,  # a misspelled name is an error, not an empty text
@@ -90,3 +91,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["themed"] = themed
+    return environment

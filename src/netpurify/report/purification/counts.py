@@ -147,22 +147,13 @@ class UnitColumn:
 
 
 def unit_columns(result: Purification) -> list[UnitColumn]:
-    """Columns that count units: those that are intact, those that were repaired, and every other grade there is."""
-    if policy_name(result) == "project":
-        usual = {Grade.PROJECTED}
-    else:
-        usual = {Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE}
-    certain = [grade for grade in Grade if grade.certain]
-    unclear = UnitColumn("unjudged units", "◐", lambda it: it.units - it.uncertain - it.intact - _repaired(it))
+    """Columns that count units, as far as there are any: intact ones, repaired ones, and those of every other grade."""
     columns = [
-        UnitColumn(grade.label, SYMBOLS[grade], partial(_of_grade, grade=grade))
-        for grade in Grade
-        if grade in usual or (_repaired_of(result, grade) if grade in certain else result.count(grade))
+        UnitColumn("intact", "✓", lambda layer: layer.intact),
+        *(UnitColumn(grade.label, SYMBOLS[grade], partial(_of_grade, grade=grade)) for grade in Grade),
+        UnitColumn("unjudged units", "◐", lambda it: it.units - it.uncertain - it.intact - _repaired(it)),
     ]
-    columns += [unclear] if any(map(unclear.units, result.layers)) else []
-    if any(result.count(grade) for grade in certain) or Grade.RECOVERED in usual:
-        columns.insert(0, UnitColumn("intact", "✓", lambda layer: layer.intact))
-    return columns
+    return [column for column in columns if any(map(column.units, result.layers))]
 
 
 def _of_grade(layer: LayerRecord, grade: Grade) -> int:
@@ -172,7 +163,3 @@ def _of_grade(layer: LayerRecord, grade: Grade) -> int:
 
 def _repaired(layer: LayerRecord) -> int:
     return sum(layer.repaired(grade) for grade in Grade if grade.certain)
-
-
-def _repaired_of(result: Purification, grade: Grade) -> int:
-    return sum(layer.repaired(grade) for layer in result.layers)

@@ -53,7 +53,7 @@ def _replaced(layer: LayerRecord) -> Picture:
     def fill(axes: "Axes") -> None:
         from matplotlib.patches import Patch
 
-        axes.imshow(image.pixels, interpolation="nearest", aspect="equal" if image.kernels else "auto")
+        axes.imshow(image.layer, interpolation="nearest", aspect="equal" if image.kernels else "auto")
         axes.set_xticks([])
         axes.set_yticks([])
         axes.grid(visible=False)
