@@ -130,6 +130,12 @@ class Done:
         return " ".join(self.err.split())
 
 
+@pytest.fixture(autouse=True)
+def no_columns(monkeypatch):
+    """The width of the terminal in which tests run does not count."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def run(capsys, monkeypatch):
     def call(*arguments):

@@ -125,7 +125,7 @@ def test_page_and_record_are_asked_by_name(defended, files):
     quiet = defended("--force", "--quiet")
     assert quiet.err == ""
     assert len(quiet.out.splitlines()) == 2
-    assert quiet.out.startswith("Defended, not proven: at most ")
+    assert quiet.out.startswith("◐ Defended, not proven: at most ")
 
 
 OTHERS = [

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -29,6 +30,11 @@ def test_check_says_what_can_be_repaired(run, common):
     assert line.split()[1:6] == ["Linear", "40", "61", "61", "8"]
     assert "2 of 2 layers can be recovered exactly" in done.out
     assert "exact if the clean inputs span what training saw" in done.out
+    assert "Recovery is expected to take " in done.out
+    assert re.search(r"^This check took [\d.]+ m?s\.$", done.out, flags=re.MULTILINE)
+    assert "check: 100 % 2 of 2 layers in " in done.err
+    quiet = run("check", "contaminated.safetensors", *common, "--initial-seed", "5", "--quiet")
+    assert (quiet.out, quiet.err) == ("✓ 2 of 2 layers can be recovered exactly\n", "")
 
 
 def test_check_as_json_on_standard_output_and_in_a_file(run, files, common):
@@ -54,7 +60,9 @@ def test_purify_recovers_the_truth_and_says_so(run, files, common):
     for name, value in truth.items():
         torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
         assert torch.equal(found[name][~hit[name]], dirty[name][~hit[name]])
-    assert f"\n{count:,} of 2,645 weights were altered; all 45 units recovered, certified\n" in done.out
+    assert (
+        f"\n▲ {count:,} of 2,645 weights were altered\n✓ all replaced: all 45 units recovered, certified\n" in done.out
+    )
     assert "On 8 clean inputs, outputs changed by " in done.out
     assert "layers: 2, weights: 2,645, clean inputs: 8" in done.err
     assert "2 of 2 layers" in done.err
@@ -73,14 +81,14 @@ def test_same_command_same_bytes_but_not_without_force(run, files, common):
     again = purified(run, common, files, "--force", "--quiet")
     assert again.code == 1
     assert again.err == ""
-    assert len(again.out.splitlines()) == 2
+    assert [line[0] for line in again.out.splitlines()] == ["▲", "✓", "w"]
     assert (files / "out.safetensors").read_bytes() == before
 
 
 def test_healthy_network_is_left_alone(run, files, common):
     done = purified(run, common, files, weights="trained.safetensors")
     assert done.code == 0, done.out
-    assert "\nNothing was altered in 2,645 weights examined; all 45 units recovered" in done.out
+    assert "\n✓ Nothing was altered in 2,645 weights examined; all 45 units intact, certified\n" in done.out
     assert "45 units: nothing to replace; every weight keeps its bits." in done.out
     assert run("diff", "trained.safetensors", files / "out.safetensors").code == 0
 
@@ -116,7 +124,7 @@ def test_weights_that_stay_broken_are_a_finding(run, files, common):
     checkpoint.save_weights(state, files / "nan.safetensors")
     done = purified(run, common, files, "--layer", "0", weights=files / "nan.safetensors")
     assert done.code == 1
-    assert "; 200 weights of the purified network are not finite" in done.out
+    assert "◐ 200 weights of the purified network are not finite" in done.out
 
 
 def test_weights_keep_the_dtype_of_their_file(run, files, common):
@@ -131,8 +139,8 @@ def test_inputs_are_normalised(run, files, common):
     np.save(files / "raw.npy", raw)
     done = run("recover", "contaminated.safetensors", *common[:2], "--data", files / "raw.npy", "--mean", "2", "--std",
                "3", "--initial-seed", "5", "-o", files / "out.safetensors")  # fmt: skip
-    assert " weights were altered; all 45 units recovered" in done.out
-    assert "left alone" not in done.out.splitlines()[-2]
+    assert " weights were altered\n✓ all replaced: all 45 units recovered" in done.out
+    assert done.out.splitlines()[-1].startswith("written: ")
 
 
 @pytest.mark.slow
@@ -143,9 +151,10 @@ def test_reports_are_asked_by_name(run, files, common):
     assert "netpurify recover contaminated.safetensors" in (files / "a.html").read_text()
     record = json.loads((files / "a.json").read_text())
     assert (record["policy"], record["exit_code"]) == ("recover", told.code)
-    assert told.out.splitlines()[-2] == record["verdict"]
-    assert told.out.splitlines()[-2 - len(record["statements"]) : -2] == record["statements"]
-    assert f"{record['verdict']}." in (files / "a.html").read_text()
+    said = told.out.splitlines()
+    assert "; ".join(line[2:] for line in said[-3:-1]) == record["verdict"]
+    assert said[-4 - len(record["statements"]) : -4] == record["statements"]
+    assert all(f"{line[4:]}." in (files / "a.html").read_text() for line in said[-3:-1])
     assert '"contaminated.safetensors"' in json.dumps(json.loads((files / "a.sarif").read_text()))
     done = purified(run, common, files, "--json", "-", "--force")
     assert json.loads(done.out)["policy"] == "recover"

@@ -69,7 +69,7 @@ def test_a_layer_that_was_not_asked_for_is_no_finding(run, files, common, initia
     done = run("recover", WEIGHTS, *common, "--initial", initial(["0.bias"]), "--layer", "2", "-o",
                files / "out.safetensors")  # fmt: skip
     assert done.code == 0, done.out
-    assert "; 1 module not examined" in done.out
+    assert "○ 1 module not examined" in done.out
 
 
 def changed_everywhere(factory, path, *names):
@@ -173,7 +173,7 @@ def test_parts_that_are_not_examined_and_have_their_initial_bits_are_no_finding(
     for start in (["--initial", files / "before.safetensors"], ["--initial-seed", "5"]):
         done = run("recover", *given, *start, "-o", files / "out.safetensors", "--force")
         assert done.code == 0, done.out
-        assert "; 2 modules not examined" in done.out
+        assert "○ 2 modules not examined" in done.out
         assert run("check", *given, *start).code == 0
 
 

@@ -178,6 +178,7 @@ def test_a_rule_without_its_numbers_gives_no_verdict():
 
 def test_numbers_are_shown_with_their_spread():
     assert show(TrialSummary(10, 0.945, 0.012, 0.9, 0.95, 1.0)) == "0.945 ± 0.012 (10)"
+    assert show(TrialSummary(10, 0.3, 5.6e-17, 0.3, 0.3, 0.3)) == "0.300 ± 0.000 (10)"
     assert show(TrialSummary(1, 2.5e-16, float("nan"), 0, 0, 0)) == "2.5e-16 (1)"
     assert show(TrialSummary(0, *[float("nan")] * 5)) == "-"
 

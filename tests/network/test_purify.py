@@ -481,6 +481,9 @@ def test_progress_names_every_layer(head):
     seen = []
     purify(dirty, inputs, policy=Recover(initial), progress=lambda *state: seen.append(state))
     assert seen == [("0", 0, 1), ("", 1, 1)]
+    planned = []
+    check(dirty, inputs, initial=initial, progress=lambda *state: planned.append(state))
+    assert planned == seen
 
 
 BAD = {

@@ -123,3 +123,26 @@ def test_page_of_a_defence_is_silent_and_fits_a_phone(tmp_path):
     report.save(tmp_path / "page.html", page)
     assert logged(tmp_path / "page.html") == []
     assert ask(page, tmp_path, "return page.documentElement.scrollWidth;", width=360) == 360
+
+
+def test_altered_weights_can_be_searched(page, tmp_path):
+    script = (
+        "const box = page.querySelector('#altered input[type=search]');"
+        "const shown = () => [...page.querySelectorAll('table.altered tbody tr')].filter("
+        "  (row) => getComputedStyle(row).display !== 'none').map((row) => row.cells[1].textContent);"
+        "const find = (words) => { box.value = words; box.dispatchEvent(new Event('input')); return shown(); };"
+        "const all = shown().length; const heads = find('HEAD'); const both = find('conv nan');"
+        "const said = page.querySelector('#altered output').textContent; find('');"
+        "return [all, heads, both, said, find('nothing like this').length, find('').length];"
+    )
+    assert ask(page, tmp_path, script) == [4, ["1, 3"], ["0, 0, 1, 2"], "1 of 4", 0, 4]
+
+
+def test_plots_are_as_dark_as_the_page(page, tmp_path):
+    report.save(tmp_path / "page.html", page)
+    shot = tmp_path / "page.png"
+    look = ("--blink-settings=preferredColorScheme=0", "--window-size=1280,2600")
+    browse(tmp_path / "page.html", f"--screenshot={shot}", *look)
+    with Image.open(shot) as image:
+        counted = {colour: times for times, colour in image.convert("RGB").getcolors(1 << 24) or []}
+    assert counted.get((255, 255, 255), 0) < 1000

@@ -9,6 +9,7 @@ from netpurify import report
 from netpurify.errors import InputError
 from netpurify.findings import CLAIM_VERDICTS, Finding, Rule, Verdict
 from netpurify.report import FigureResult
+from netpurify.report.kit.themes import themed
 from netpurify.report.reproduction.belief import beliefs
 from netpurify.report.reproduction.words import runs_of
 from tests.report.made_figures import FINDINGS, result, table
@@ -219,7 +220,7 @@ def test_markdown_shows_every_figure_and_failure(results):
 
 @pytest.mark.slow
 def test_picture_is_the_drawing_of_the_page(results, text):
-    assert all(report.plot(one) in text for one in results)
+    assert all(themed(report.plot(one)) in text for one in results)
 
 
 def test_write_makes_folders_and_replaces_whole_files(tmp_path):

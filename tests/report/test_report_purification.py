@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from netpurify import report
-from netpurify.network import Agreement, Altered, Grade
+from netpurify.network import Agreement, Altered, Grade, Skipped
 from netpurify.report.purification.entries import entries
 from netpurify.report.purification.mosaic import mosaic
 from netpurify.report.purification.page import MOST_PICTURED
@@ -87,15 +87,18 @@ def test_page_says_everything_but_never_clean_of_a_network(result, read, text):
 @pytest.mark.slow
 def test_grades_stand_beside_their_own_counts():
     text = report.page(made.mixed(), plan=made.planned())
-    assert "◐ 1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12" in text
+    assert "▲ 1 of 332 weights was altered; 3 more far out of the fit replaced approximately.<" in text
+    assert "✓ 1 of 12 units restored to the initial bits; 3 intact, as before training.<" in text
     (conv, head) = cells(text, "layers")
-    assert [re.sub("<.*?>", "", cell) for cell in conv[8:11]] == ["0", "3", "5"]
-    assert [re.sub("<.*?>", "", cell) for cell in head[8:12]] == ["0", "0", "0", "4"]
+    assert [re.sub("<.*?>", "", cell) for cell in conv[8:12]] == ["0", "3", "5", "0"]
+    assert [re.sub("<.*?>", "", cell) for cell in head[8:12]] == ["3", "0", "0", "1"]
     assert "never trained: compared with the initial weights, not fitted" in head[0]
     rows = cells(text, "altered")
     assert [row[2] for row in rows[:2]] == ["nan", "-inf"]
     assert [row[5] for row in rows] == ["◐ approximate"] * 3 + ["↺ restored"]
-    assert [row[2] for row in cells(text, "units")] == ["○ left alone"] * 5 + ["◐ approximate"] * 3 + ["↺ restored"] * 4
+    judged = [row[2] for row in cells(text, "units")]
+    assert judged[:8] == ["○ left alone"] * 5 + ["◐ approximate"] * 3
+    assert sorted(judged[8:]) == ["↺ restored", "✓ intact", "✓ intact", "✓ intact"]
     assert "outputs cannot be compared: those of the contaminated network are not finite" in text
     assert "What check had said of each layer" in text
     assert "can be checked again" not in text  # there was no fit to certify
@@ -211,8 +214,8 @@ def test_unjudged_weights_are_counted_and_spoil_the_verdict():
     result = made.untouched()
     layers = (replace(result.layers[0], unjudged=1234), *result.layers[1:])
     text = report.page(replace(result, layers=layers))
-    assert "◐ No weight of 332 is proven to be altered; 8 of 12 units recovered" in text
-    assert "; 1,234 weights left unjudged; 1 module not examined." in text
+    assert "◐ No weight of 332 is proven to be altered." in text
+    assert "◐ 1,234 weights left unjudged; 1 module not examined." in text
     assert "nothing was altered" not in text.lower()
     assert ">Unjudged</th>" in text
     (finding,) = report.sarif(replace(result, layers=layers), file="m.pt")["runs"][0]["results"]
@@ -232,7 +235,7 @@ def test_suspicious_weights_are_counted_and_listed():
     )
     suspected = replace(result, layers=(replace(first, suspicious=some), *result.layers[1:]))
     text = report.page(suspected)
-    assert "; 2 suspicious weights left unchanged; 1 module not examined." in text
+    assert "◐ 2 suspicious weights left unchanged; 1 module not examined." in text
     assert ">Suspicious</th>" in text
     assert ">Suspicious</th>" not in report.page(result)
     record = report.record(suspected)
@@ -284,3 +287,21 @@ def test_a_misfit_beyond_every_number_is_drawn_without_it():
         if "residual" in picture.caption
     ]  # fmt: skip
     assert drawn.svg.startswith("<svg")
+
+
+def test_layers_that_are_intact_are_folded_away(monkeypatch):
+    monkeypatch.setattr("netpurify.report.purification.page.can_draw", lambda: False)
+    result, healthy = made.recovered(), made.untouched().layers
+    frozen = tuple(replace(healthy[1], name=f"block{number}") for number in range(6))
+    norms = tuple(Skipped(f"norm{number}", "BatchNorm2d", "of another kind") for number in range(7))
+    missed = Skipped("odd", "Linear", "no clean input reaches it", missed=True)
+    text = report.page(replace(result, layers=(*frozen, *result.layers), skipped=(*norms, missed)))
+    shown, folded = re.findall(r'<table[^>]*class="layers sortable".*?</table>', text, flags=re.DOTALL)
+    assert "block0" not in shown
+    assert shown.count("<tr") == 1 + len(result.layers)
+    assert folded.count("<tr") == 1 + 6
+    assert "<summary>6 layers intact (24 units): never trained, and every weight has its initial bits</summary>" in text
+    first, whole = re.findall(r'<table[^>]*class="skipped".*?</table>', text, flags=re.DOTALL)
+    rows = [re.sub("<.*?>", " ", row).split() for row in re.findall(r"<tr.*?</tr>", first, flags=re.DOTALL)[1:]]
+    assert [row[0] for row in rows] == ["odd", "7"]
+    assert whole.count("<tr") == 1 + 8

@@ -11,7 +11,7 @@ import pytest
 from netpurify import report
 from netpurify.network import Grade
 from netpurify.report import schema, summarise
-from netpurify.report.purification.summary import Counts
+from netpurify.report.purification.counts import Counts
 from tests.report import made_purifications as made
 from tests.report.schema_breaker import assert_refuses
 
@@ -104,19 +104,24 @@ def test_verdict_of_a_projection_counts_what_changed():
     [
         (
             made.recovered,
-            "29 of 332 weights were altered; 8 of 12 units recovered, certified; 4 as before training; "
-            "1 module not examined",
+            "29 of 332 weights were altered; all replaced: 6 of 12 units recovered, certified; 4 restored to the "
+            "initial bits; 2 intact, certified; 1 module not examined",
         ),
-        (made.deep, "1,600 of 26,400 weights were altered; all 800 units recovered, certified; 1 module not examined"),
+        (
+            made.deep,
+            "1,600 of 26,400 weights were altered; all replaced: 600 of 800 units recovered, certified; 200 intact, "
+            "certified; 1 module not examined",
+        ),
         (
             made.untouched,
-            "Nothing was altered in 332 weights examined; 8 of 12 units recovered, certified; 4 as before training; "
-            "1 module not examined",
+            "Nothing was altered in 332 weights examined; 8 of 12 units intact, certified; 4 intact, as before "
+            "training; 1 module not examined",
         ),
         (
             made.mixed,
-            "1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 4 of 12 units as before "
-            "training; 5 of 12 units could not be judged; 1 module not examined",
+            "1 of 332 weights was altered; 3 more far out of the fit replaced approximately; 1 of 12 units restored "
+            "to the initial bits; 3 intact, as before training; 3 of 12 units without proof; 5 of 12 units could not "
+            "be judged; 1 module not examined",
         ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -134,7 +139,7 @@ def test_grades_are_never_mixed_up():
         grade: labelled[grade.label.replace(" ", "-")]
         for grade in (Grade.RESTORED, Grade.APPROXIMATE, Grade.LEFT_ALONE)
     }
-    assert statements[Grade.RESTORED] == "4 units: never trained; 1 weight set back to the initial bits."
+    assert statements[Grade.RESTORED] == "1 unit: never trained; 1 weight set back to the initial bits."
     assert statements[Grade.APPROXIMATE].startswith("3 units: 3 weights far out")
     assert "no proof" in statements[Grade.APPROXIMATE]
     assert statements[Grade.LEFT_ALONE] == (
@@ -143,3 +148,21 @@ def test_grades_are_never_mixed_up():
     assert "projected" not in labelled
     assert not Counts.of(made.mixed()).whole
     assert Counts.of(made.recovered()).whole
+
+
+def without_run(value):
+    """A record without what differs from run to run."""
+    if isinstance(value, dict):
+        return {name: without_run(entry) for name, entry in value.items() if name != "run"}
+    return [without_run(entry) for entry in value] if isinstance(value, list) else value
+
+
+def test_records_of_two_runs_differ_under_one_key_alone():
+    first = report.record(made.recovered(), plan=made.planned())
+    second = report.record(made.recovered.__wrapped__(), plan=made.planned.__wrapped__())
+    assert first["run"]["seconds"] != second["run"]["seconds"]
+    assert without_run(first) == without_run(second)
+    plan = report.record(made.planned())
+    assert without_run(plan) == without_run(report.record(made.planned.__wrapped__()))
+    assert plan["run"]["seconds"] == made.planned().seconds
+    assert [layer["run"]["seconds"] for layer in plan["layers"]] == [layer.seconds for layer in made.planned().layers]

@@ -11,6 +11,7 @@ import torch
 from netpurify import checkpoint, contaminate, report
 from netpurify.paper import theory
 from netpurify.report.kit.json_values import to_json
+from netpurify.report.kit.numbers import estimate
 from tests.report.schema_breaker import assert_refuses
 
 STATE = {"a": torch.tensor([1.0, 2.0, 3.0, 4.0]), "b": torch.ones(2, 2)}
@@ -97,3 +98,23 @@ def test_docs_name_every_field_of_the_small_records(name):
     text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
     (row,) = [line for line in text.splitlines() if line.startswith(f'| `"{name}"`')]
     assert all(f"`{field}`" in row for field in report.schema(name)["required"][2:])
+
+
+def test_unrelated_files_have_no_tensor_in_common():
+    found = contaminate.difference({"a": torch.zeros(2), "b": torch.zeros(1)}, {"c": torch.zeros(2)})
+    told = report.describe_difference(found)
+    assert told == "different: no tensor in common; 2 tensors in the first file only, 1 in the second only"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.059, "106 %"), (12.5, "1,250 %"), (3e9, "3.0e+11 %"), (1.0, "100.0 %"), (0.25, "25.0 %"), (0.0, "0 %")],
+)
+def test_shares_above_one_are_whole_percents(value, text):
+    assert report.share(value) == text
+
+
+def test_estimates_are_not_told_to_the_millisecond():
+    assert [estimate(seconds) for seconds in (0.0, 0.04, 2.4, 120.0)] == [
+        "under 0.1 s", "under 0.1 s", "about 2.40 s", "about 2 min"
+    ]  # fmt: skip

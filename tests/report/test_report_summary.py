@@ -45,7 +45,8 @@ def test_page_and_record_say_the_same_sentences(make, monkeypatch):
     result = make()
     summary, record = report.summarise(result), report.record(result)
     words = words_of(report.page(result))
-    assert f"{summary.symbol} {summary.headline}." in words
+    assert all(f"{line.symbol} {line.sentence}" in words for line in summary.verdict)
+    assert "; ".join(line.text for line in summary.verdict) == summary.headline
     assert all(text in words for text in summary.texts)
     assert (record["verdict"], record["statements"]) == (summary.headline, summary.texts)
     assert record["exit_code"] == summary.exit_code
@@ -114,6 +115,39 @@ def test_projected_units_get_advice_only_without_a_proven_minimum():
     assert [(one.status, one.units) for one in broken.advice] == [("failed", 1)]
     assert "1 fit without a certificate" in broken.headline
     assert broken.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "signs"),
+    [(made.recovered, "▲✓○"), (made.untouched, "✓○"), (made.mixed, "▲✓◐"), (made.projected, "▣○")],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_tampering_is_red_and_repair_is_green_and_both_have_signs(make, signs):
+    lines = report.summarise(make()).verdict
+    assert "".join(line.symbol for line in lines) == signs
+    looks = {"▲": "fails", "✓": "holds", "◐": "limits", "○": "unseen", "▣": "limits"}
+    assert [line.outlook for line in lines] == [looks[sign] for sign in signs]
+    assert all(line.outlook == "fails" for line in lines if "weights were altered" in line.text)
+
+
+def test_units_are_intact_only_if_nothing_was_replaced_or_left_unjudged():
+    result = made.recovered()
+    for layer in result.layers:
+        per_unit = np.zeros(layer.units, int)
+        weight = layer.altered.tensor == 0
+        np.add.at(per_unit, layer.altered.index[weight] // int(np.prod(layer.shape[1:])), 1)
+        np.add.at(per_unit, layer.altered.index[~weight], 1)
+        np.testing.assert_array_equal(layer.replaced, per_unit)
+        assert layer.intact == (per_unit == 0).sum()
+    first = made.untouched().layers[0]
+    kept = np.where(np.arange(first.units) < 3, 2, 0)
+    doubted = replace(first, kept=kept, unjudged=6)
+    assert (first.intact, doubted.intact) == (8, 5)
+    summary = report.summarise(replace(made.untouched(), layers=(doubted, *made.untouched().layers[1:])))
+    assert "5 of 12 units intact, certified; 4 intact, as before training; 3 certified but for" in summary.headline
+    assert "3 units: nothing was replaced; weights that differ from the fit were left unjudged." in summary.texts
+    assert not replace(first, reason="").affected
+    assert doubted.affected
 
 
 def test_exit_code_follows_from_what_was_found():

@@ -1,5 +1,7 @@
 """``netpurify check``: what can be repaired in a network, before anything is done to it."""
 
+import time
+
 import netpurify
 from netpurify.cli import options
 from netpurify.cli.compiling import compiling
@@ -7,7 +9,6 @@ from netpurify.cli.factory import prints_aside
 from netpurify.cli.groups import with_groups
 from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
 from netpurify.cli.purifying import Source, Start
-from netpurify.cli.screen import show_line
 from netpurify.cli.sources import check_sources
 
 
@@ -17,6 +18,7 @@ def check(
     start: Start,
     record: options.JsonOut = None,
     quiet: options.Quiet = False,  # noqa: FBT002
+    verbose: options.Verbose = False,  # noqa: FBT002
 ) -> int:
     """Say layer by layer what can be repaired, what share of altered weights it survives, and what it will cost.
 
@@ -39,17 +41,23 @@ def check(
     build = source.build()
     initial = start.choose(source, build)
 
+    from netpurify.cli.findings import show_summary
+    from netpurify.cli.progress import checking
     from netpurify.cli.tables import show_plan
 
     model, clean = source.read(build)
-    with prints_aside(), compiling(quiet=quiet):
-        plan = netpurify.network.check(model, clean, initial=initial, layers=source.layers or None, batch=source.batch)
+    begun = time.monotonic()
+    with prints_aside(), compiling(quiet=quiet), checking(quiet=quiet) as follow:
+        plan = netpurify.network.check(
+            model, clean, initial=initial, layers=source.layers or None, batch=source.batch, progress=follow
+        )
+    spent = time.monotonic() - begun
     summary = netpurify.report.summarise(plan)
     with all_or_none():
         if record is not None:
             write_json(record, netpurify.report.record(plan))
         if record != SCREEN:
             if not quiet:
-                show_plan(plan)
-            show_line(summary.headline)
+                show_plan(plan, verbose=verbose)
+            show_summary(summary, quiet=quiet, more=[f"This check took {netpurify.report.duration(spent)}."])
     return summary.exit_code

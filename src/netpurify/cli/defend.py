@@ -101,5 +101,5 @@ def _say(result: "Defence", summary: "Summary", target: Target) -> None:
             note(text)
         return
     if not target.quiet:
-        show_fits(result)
+        show_fits(result, verbose=target.verbose)
     show_summary(summary, quiet=target.quiet)

@@ -47,7 +47,7 @@ def demo(
     with compiling():
         story = stories.recovery()
     show_layers(story.result)
-    _show_first(story, 5)
+    _show_largest(story, 5)
     note("2. a CNN that learnt a backdoor from poisoned images")
     with compiling():
         learnt = stories.backdoor()
@@ -63,13 +63,12 @@ def demo(
     raise typer.Exit(0 if story.right and untouched else 1)
 
 
-def _show_first(story: stories.Recovery, count: int) -> None:
-    altered, truth = story.result.altered, story.trained.state_dict()
+def _show_largest(story: stories.Recovery, count: int) -> None:
+    truth = story.trained.state_dict()
     rows = [
-        (f"{altered.names[altered.tensor[place]]}[{altered.index[place]}]", f"{altered.was[place]:.7g}",
-         f"{altered.now[place]:.7g}",
-         f"{float(truth[altered.names[altered.tensor[place]]].view(-1)[altered.index[place]]):.7g}")
-        for place in range(count)
+        (netpurify.report.place(entry), f"{entry.was:.7g}", f"{entry.now:.7g}",
+         f"{float(truth[entry.tensor][entry.index]):.7g}")
+        for entry in netpurify.report.largest_changes(story.result, count)
     ]  # fmt: skip
     show_line("")
     show_table("", ("altered weight", "contaminated", "recovered", "true"), rows, numbers=(1, 2, 3))

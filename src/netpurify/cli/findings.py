@@ -1,17 +1,21 @@
 """The summary of a result on the terminal, in the words of the page and the record."""
 
-from netpurify.cli.screen import show_line, show_table
+from collections.abc import Sequence
+
+from netpurify.cli.screen import show_line, show_table, show_verdict
 from netpurify.report import Summary, count
 
 
-def show_summary(summary: Summary, *, quiet: bool) -> None:
-    """Advice, statements and the verdict; the verdict alone if ``quiet``."""
+def show_summary(summary: Summary, *, quiet: bool, more: Sequence[str] = ()) -> None:
+    """Advice, statements and the verdict; the verdict alone if ``quiet``. ``more`` are further statements."""
     if not quiet:
         _show_advice(summary)
         show_line("")
-        for text in summary.texts:
+        for text in (*summary.texts, *more):
             show_line(text)
-    show_line(summary.headline)
+        show_line("")
+    for line in summary.verdict:
+        show_verdict(line.symbol, line.text, line.outlook)
 
 
 def _show_advice(summary: Summary) -> None:

@@ -72,6 +72,7 @@ Frozen = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no tables; the verdict and the exit code only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="List every layer, also those of which the same is said.")]
 Jobs = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Most fits at the same time on an engine.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]
 Ours = Annotated[bool, typer.Option("--ours", help="Only the figures that the paper does not have.")]

@@ -8,7 +8,7 @@ from torch import nn
 
 from netpurify.cli.screen import Bar, note
 from netpurify.network import HELD_OUT, layers_of
-from netpurify.report import clock, module_name
+from netpurify.report import clock, duration, module_name, plural
 
 
 class LayerBar:
@@ -47,8 +47,9 @@ class LayerBar:
         everything = finished if done == total else sum(self._sizes.values())
         spent = time.monotonic() - self._begun
         left = f", {clock(spent * (everything - finished) / finished)} left" if finished and done < total else ""
-        now = f", now {module_name(name)}" if done < total else f" in {spent:.1f} s"
-        self._bar.to(finished, everything or 1, f"{done} of {total} layers{now}{left}")
+        took = "" if done < total else f" in {duration(spent)}"
+        now = module_name(name) if done < total else ""
+        self._bar.to(finished, everything or 1, f"{done} of {plural(total, 'layer')}{took}{left}", name=now)
 
 
 @contextmanager
@@ -64,7 +65,32 @@ def sweeps(inputs: int, *, quiet: bool) -> Iterator[Callable[[str, int, int], No
         def follow(name: str, done: int, total: int) -> None:
             spent = time.monotonic() - begun
             left = f", at most {clock(spent * (total - done) / done)} left" if 0 < done < total else ""
-            now = f", now {module_name(name)}" if done < total else f" in {spent:.1f} s"
-            bar.to(done, total, f"{done} of {total} fits{now}{left}")
+            took = "" if done < total else f" in {duration(spent)}"
+            now = module_name(name) if done < total else ""
+            bar.to(done, total, f"{done} of {plural(total, 'fit')}{took}{left}", name=now)
+
+        yield follow
+
+
+@contextmanager
+def checking(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Follows ``network.check``; what takes its time in each layer is the simulation of what it tolerates."""
+    if quiet:
+        yield None
+        return
+    begun = time.monotonic()
+    with Bar("check") as bar:
+        bar.to(0, None, "clean inputs pass through the network")
+
+        def follow(name: str, done: int, total: int) -> None:
+            spent = time.monotonic() - begun
+            left = f", {clock(spent * (total - done) / done)} left" if 0 < done < total else ""
+            took = "" if done < total else f" in {duration(spent)}"
+            bar.to(
+                done,
+                total or 1,
+                f"{done} of {total} layers{took}{left}",
+                name=module_name(name) if done < total else "",
+            )
 
         yield follow

@@ -84,6 +84,7 @@ class Target:
     reports: dict[str, Path | None]
     force: options.Force = False
     quiet: options.Quiet = False
+    verbose: options.Verbose = False
 
     @property
     def on_screen(self) -> bool:
@@ -144,7 +145,7 @@ class Fits:
 
     noise_floor: Annotated[float | None, typer.Option(min=0.0, help="Residuals up to this are rounding.")] = None
     proof: Annotated[Path | None, typer.Option(help="Write the proof here, .safetensors, for verify.")] = None
-    show: Annotated[int, typer.Option(min=0, help="How many altered weights to print.")] = 5
+    show: Annotated[int, typer.Option(min=0, help="How many altered weights to print, the largest changes first.")] = 5
     engine: Annotated[
         str | None, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port; else all cores.")
     ] = None
@@ -201,8 +202,8 @@ def repair(
         write_reports(result, target.reports, {role: path for role, path in files.items() if path is not None})
         if not target.on_screen:
             if not quiet:
-                show_layers(result)
-                show_altered(result.altered, fits.show)
+                show_layers(result, verbose=target.verbose)
+                show_altered(result, fits.show)
             show_summary(summary, quiet=quiet)
             target.say_written(proof)
     return summary.exit_code

@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from netpurify.cli.layout import PLAIN_WIDTH, blocks, column_widths, cut_front, known_width, wrapped
 from netpurify.report import clock, json_text
 
 if TYPE_CHECKING:
@@ -22,8 +24,15 @@ if TYPE_CHECKING:
 
     from netpurify import experiments
 
-_PLAIN_WIDTH = 160
-"""Columns of a table that goes into a file or a pipe, where no terminal says how wide it is."""
+_COLOURS = {"holds": "green", "limits": "yellow", "fails": "bold red", "unseen": "bright_black"}
+"""Of lines of a verdict, by their outlook; each line has a sign too, for readers who do not see colours."""
+_LONG_BAR, _SHORT_BAR = 40, 8
+"""Columns of a bar of progress where there is room, and where the text needs it."""
+_WIDE = 120
+_DEEP = 4
+"""Blanks before lines of an error that go on."""
+_GAPS = 3
+"""Blanks beside a bar, and one to spare at the end of the line."""
 _SELDOM = 30.0
 """Seconds between lines of progress where there is no terminal."""
 
@@ -41,16 +50,24 @@ def visible(text: str) -> str:
 def show_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()
 ) -> None:
-    """Print an aligned table; ``numbers`` are the positions of the columns to align on the right."""
+    """Print an aligned table; ``numbers`` are the positions of the columns to align on the right.
+
+    Where it is too wide for the screen, each row is a block of lines.
+    """
+    width = known_width(sys.stdout) or PLAIN_WIDTH
+    names = [visible(name) for name in columns]
+    cells = [[visible(cell) for cell in row] for row in rows]
+    widths = column_widths(names, cells, numbers, width)
+    if widths is None:
+        heading = wrapped(visible(title), width) if title else []
+        sys.stdout.writelines(f"{line}\n" for line in [*heading, *blocks(names, cells, width)])
+        return
     table = Table(title=visible(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
-    # A name with control characters must not be wrapped so that one of its words begins a line and reads as a verdict.
-    hostile = any(visible(row[0]) != row[0] for row in rows)
-    for position, name in enumerate(columns):
+    for position, name in enumerate(names):
         side = "right" if position in numbers else "left"
-        table.add_column(visible(name), justify=side, overflow="fold", no_wrap=hostile and position == 0)
-    for row in rows:
-        table.add_row(*map(visible, row))
-    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+        table.add_column(name, justify=side, overflow="fold", width=widths[position])
+    for row in cells:
+        table.add_row(*row)
     Console(width=width, highlight=False, markup=False, emoji=False).print(table)
 
 
@@ -60,8 +77,16 @@ def show_json(value: dict[str, Any]) -> None:
 
 
 def show_line(message: str) -> None:
-    """One line on standard output."""
-    sys.stdout.write(visible(message) + "\n")
+    """One line on standard output; several on a terminal that is narrower, broken between words."""
+    sys.stdout.writelines(f"{line}\n" for line in wrapped(visible(message), known_width(sys.stdout)))
+
+
+def show_verdict(symbol: str, text: str, outlook: str) -> None:
+    """A line of a verdict on standard output, in colour on a terminal."""
+    lines = wrapped(f"{symbol} {visible(text)}", known_width(sys.stdout))
+    screen = Console(width=PLAIN_WIDTH, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    for line in lines:
+        screen.print(Text(line, style=_COLOURS[outlook]))
 
 
 class Bar:
@@ -78,12 +103,13 @@ class Bar:
 
         self._name = visible(name)
         self._last = 0.0
+        self._screen = Console(stderr=True, highlight=False, emoji=False)
+        self._length = _LONG_BAR if self._screen.width >= _WIDE else _SHORT_BAR
         columns = (
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            BarColumn(self._length),
             TextColumn("{task.fields[text]}", markup=False),
         )
-        self._screen = Console(stderr=True, highlight=False, emoji=False)
         self._progress = Progress(*columns, console=self._screen) if self._screen.is_terminal else None
         self._task: TaskID | None = None
 
@@ -105,17 +131,22 @@ class Bar:
         task, progress = self._progress.add_task(message, total=None, text=""), self._progress
         return lambda: progress.remove_task(task)
 
-    def to(self, done: float, total: float | None, text: str) -> None:
-        """Show that ``done`` of ``total`` is done."""
-        text = visible(text)
+    def to(self, done: float, total: float | None, text: str, *, name: str = "") -> None:
+        """Show that ``done`` of ``total`` is done; ``name`` is that of the layer at hand, cut if there is no room."""
+        text, name = visible(text), visible(name)
         share = f"{100.0 * done / total:3.0f} %" if total else ""
         if self._progress and self._task is not None:
-            self._progress.update(self._task, completed=done, total=total, text=f"{share}  {text}")
+            line = f"{share}  {text}"
+            room = self._screen.width - cell_len(self._name) - self._length - cell_len(line) - len(", now ") - _GAPS
+            shown = cut_front(name, room)
+            line += f", now {shown}" if shown else ""
+            self._progress.update(self._task, completed=done, total=total, text=line)
             return
+        text += f", now {name}" if name else ""
         now = time.monotonic()
         if now - self._last >= _SELDOM or (total is not None and done >= total):
             self._last = now
-            self._screen.print(f"{self._name}: {share} {text}", markup=False)
+            self._screen.print(f"{self._name}: {share} {text}", markup=False, soft_wrap=True)
 
     def follow(self, state: experiments.RunProgress) -> None:
         """Show how far an experiment is."""
@@ -161,7 +192,7 @@ def _nothing() -> None:
 
 def note(message: str) -> None:
     """A line about progress, on standard error."""
-    _tell(visible(message), "dim")
+    _tell("\n".join(wrapped(visible(message), known_width(sys.stderr))), "dim")
 
 
 def complain(message: str) -> None:
@@ -170,7 +201,12 @@ def complain(message: str) -> None:
     A message may have several lines of its own. All but the first are indented, so that a name in a file cannot pass
     for a line of ours.
     """
-    _tell("\n    ".join(map(visible, f"netpurify: {message}".split("\n"))), "red")
+    first, *others = map(visible, f"netpurify: {message}".split("\n"))
+    width = known_width(sys.stderr)
+    lines = wrapped(first, width, _DEEP)
+    for other in others:
+        lines += [" " * _DEEP + line for line in wrapped(other, width and width - _DEEP)]
+    _tell("\n".join(lines), "red")
 
 
 def complain_at_length(text: str) -> None:

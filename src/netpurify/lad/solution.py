@@ -25,7 +25,7 @@ class Statistics:
     pivots: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Solution:
     """Minimisers of |B - A U|_1, column by column, with what is needed to prove them.
 
@@ -53,6 +53,10 @@ class Solution:
     stage: NDArray[np.int8]
     rank: int
     statistics: Statistics
+
+    def __repr__(self) -> str:
+        found = [f"{self.count(status)} {status.name}" for status in Status if self.count(status)]
+        return f"Solution(columns={np.size(self.status)}, rank={self.rank}: {', '.join(found) or 'none'})"
 
     @property
     def claim(self) -> Claim:

@@ -128,6 +128,8 @@ class Outcome:
             unjudged=self.unjudged,
             # The policy *project* replaces every weight, so it calls none of them altered.
             altered=self._table(layer, self.replaced & ~projected),
+            replaced=_per_unit(self.replaced & ~projected),
+            kept=_per_unit(self.altered & ~self.replaced),
             suspicious=self._table(layer, self.suspicious),
             changed=int((self.matrix != self.weights.contaminated).sum()),
             rebuilt=int((self.replaced & self.weights.missing).sum()),
@@ -161,3 +163,8 @@ class Outcome:
             grade=self.grade[unit],
             names=layer.tensors,
         )
+
+
+def _per_unit(chosen: Mask) -> NDArray[np.int64]:
+    """How many weights of each unit are chosen."""
+    return chosen.sum(axis=1, dtype=np.int64).reshape(-1)

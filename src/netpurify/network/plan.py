@@ -13,6 +13,7 @@ from netpurify.network.adapter.reference import Initial, Skipped
 from netpurify.network.adapter.span import Span
 from netpurify.network.comparison.others import restore_others
 from netpurify.network.fitting import build_design
+from netpurify.network.policies.policy import Progress
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.prepared import prepare
 from netpurify.network.records import LayerPlan, Plan
@@ -36,6 +37,7 @@ def check(
     layers: Collection[str] | None = None,
     forward: Forward | None = None,
     batch: int = BATCH,
+    progress: Progress | None = None,
 ) -> Plan:
     """What can be repaired, layer by layer, and what it will cost. The caller's network is not changed.
 
@@ -54,6 +56,7 @@ def check(
         layers: Names of the layers to examine; ``None`` for all.
         forward: As in ``purify``.
         batch: As in ``purify``.
+        progress: Called as ``progress(name, done, total)`` before each layer and at the end.
 
     Raises:
         InputError: An argument does not fit.
@@ -73,13 +76,17 @@ def check(
     pass_seconds = time.perf_counter() - begun
     plans = []
     seconds = float(np.clip(_SIMULATION / max(len(ordered), 1), 0.1, 2.5))
-    for layer in ordered:
+    for number, layer in enumerate(ordered):
+        if progress is not None:
+            progress(layer.name, number, len(ordered))
         captured = spans[layer.name]
         if isinstance(captured, list):
             tolerances = (fixed(0.5),) if frozen[layer.name] else _tolerances(captured, layer.units, seconds)
             plans.append(_plan(layer, captured, tolerances, pass_seconds, frozen=frozen[layer.name], known=known))
         else:
             network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
+    if progress is not None:
+        progress("", len(ordered), len(ordered))
     return Plan(
         layers=tuple(plans),
         skipped=tuple(network.skipped),

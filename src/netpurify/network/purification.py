@@ -16,11 +16,12 @@ from netpurify.network.policies.policy import LayerPolicy, Progress, settings_of
 from netpurify.network.prepared import Network, peak_bytes, provenance
 from netpurify.network.proof.verification import ProofCheck, RepairClaim, verify_proof
 from netpurify.network.records import Altered, Grade, LayerRecord
+from netpurify.network.shown import Shown
 
 
-@dataclass(frozen=True, slots=True)
-class Purification:
-    """The purified network and everything that is known about it.
+@dataclass(frozen=True, slots=True, repr=False)
+class Purification(Shown):
+    """The purified network and everything that is known about it. ``print`` shows what was found.
 
     Attributes:
         model: The purified network, in the mode in which the contaminated one came.
@@ -66,6 +67,10 @@ class Purification:
         looked_at = fitted + coverage_of(self.compared)
         total = sum(value.numel() for value in self.contaminated.values())
         return looked_at + Coverage(0, 0, max(0, total - looked_at.total))
+
+    def _brief(self) -> str:
+        altered = sum(len(layer.altered) for layer in self.layers)
+        return f"{self.policy!r}, layers={len(self.layers)}, altered={altered}, skipped={len(self.skipped)}"
 
     def count(self, grade: Grade) -> int:
         """Units of this grade, over all layers."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from netpurify import lad
 from netpurify.network.adapter.reference import Skipped
 from netpurify.network.comparison.records import TensorComparison
+from netpurify.network.shown import Shown
 from netpurify.network.tolerance import Tolerance
 
 EDGES = np.logspace(-20.0, 20.0, 161)
@@ -94,9 +95,9 @@ class LayerPlan:
         return self.live / self.rank if self.rank else float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What can be expected of a network.
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Shown):
+    """What can be expected of a network. ``print`` shows it.
 
     Attributes:
         layers: The layers that can be written as regressions, in the order of execution.
@@ -112,13 +113,16 @@ class Plan:
     seconds: float
     bytes: int
 
+    def _brief(self) -> str:
+        return f"layers={len(self.layers)}, repairable={len(self.repairable)}, skipped={len(self.skipped)}"
+
     @property
     def repairable(self) -> tuple[str, ...]:
         """Names of the layers in which exact recovery is possible."""
         return tuple(layer.name for layer in self.layers if layer.repairable)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Altered:
     """A table with one entry for each weight that was altered and replaced, or is suspicious and was left as it is.
 
@@ -140,6 +144,9 @@ class Altered:
 
     def __len__(self) -> int:
         return self.index.size
+
+    def __repr__(self) -> str:
+        return f"Altered(weights={len(self)}, tensors={len(set(self.tensor.tolist()))})"
 
     @classmethod
     def join(cls, tables: "list[Altered]") -> "Altered":
@@ -180,7 +187,7 @@ class Proof:
     groups: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LayerRecord:
     """What was done to one layer.
 
@@ -203,6 +210,8 @@ class LayerRecord:
         unjudged: How many weights differ from the fit but were kept, because training may be the cause: nearly all
             units differ on the same row, or several units on rows that no clean input reaches.
         altered: Weights that were replaced.
+        replaced: How many of them each unit has, [units].
+        kept: How many weights of each unit differ from its L1 fit and were not replaced, [units].
         suspicious: Weights that lie far from a fit that is not exact, and were left as they are, because training may
             have made them; ``now`` is the same as ``was``.
         changed: How many weights differ from the contaminated ones.
@@ -234,6 +243,8 @@ class LayerRecord:
     error_scale: NDArray[np.float64]
     unjudged: int
     altered: Altered
+    replaced: NDArray[np.int64]
+    kept: NDArray[np.int64]
     suspicious: Altered
     changed: int
     rebuilt: int
@@ -245,6 +256,10 @@ class LayerRecord:
     seconds: float
     proofs: tuple[Proof, ...] = field(default=())
 
+    def __repr__(self) -> str:
+        altered = f"altered={len(self.altered)}, unjudged={self.unjudged}, uncertain={self.uncertain}"
+        return f"LayerRecord({self.name!r}, {self.kind!r}, units={self.units}, intact={self.intact}, {altered})"
+
     @property
     def units(self) -> int:
         """Units of all groups."""
@@ -253,6 +268,24 @@ class LayerRecord:
     def count(self, grade: Grade) -> int:
         """Units of this grade."""
         return int(np.count_nonzero(self.grade == grade))
+
+    def repaired(self, grade: Grade) -> int:
+        """Units of this grade in which weights were replaced."""
+        return int(np.count_nonzero((self.grade == grade) & (self.replaced > 0)))
+
+    @property
+    def intact(self) -> int:
+        """Units that are known to be what training left, and in which nothing had to be replaced."""
+        return sum(self.unaltered(grade) for grade in Grade if grade.certain)
+
+    def unaltered(self, grade: Grade) -> int:
+        """Units of this grade in which nothing was replaced, and nothing that differs from the fit was kept."""
+        return int(np.count_nonzero((self.grade == grade) & (self.replaced == 0) & (self.kept == 0)))
+
+    @property
+    def affected(self) -> bool:
+        """Whether there is something to say of it: weights that were replaced, or of which not all is known."""
+        return bool(len(self.altered) or len(self.suspicious) or self.unjudged or self.uncertain or self.reason)
 
     @property
     def uncertain(self) -> int:

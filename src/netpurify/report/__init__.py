@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from netpurify.report.errata_page import errata_markdown
     from netpurify.report.formats import FORMATS, Format, render, write
     from netpurify.report.kit.files import save
+    from netpurify.report.kit.groups import fold, fold_healthy, fold_skipped, healthy_words, same_reason, skipped_words
     from netpurify.report.kit.json_values import json_text
     from netpurify.report.kit.names import module_name, policy_name
     from netpurify.report.kit.numbers import clock, count, duration, number, plural, share, size
-    from netpurify.report.kit.summary import Advice, Statement, Summary
+    from netpurify.report.kit.summary import Advice, Statement, Summary, VerdictLine
+    from netpurify.report.purification.counts import unit_columns
+    from netpurify.report.purification.entries import largest_changes, place
     from netpurify.report.purification.tolerances import MEANING, TOLERANCES, tolerance_rows
     from netpurify.report.records.contamination import contamination_record
     from netpurify.report.records.difference import describe_difference, difference_record
@@ -41,10 +44,13 @@ _MODULES = {
     "errata_page": ("errata_markdown",),
     "formats": ("FORMATS", "Format", "render", "write"),
     "kit.files": ("save",),
+    "kit.groups": ("fold", "fold_healthy", "fold_skipped", "healthy_words", "same_reason", "skipped_words"),
     "kit.json_values": ("json_text",),
     "kit.names": ("module_name", "policy_name"),
     "kit.numbers": ("clock", "count", "duration", "number", "plural", "share", "size"),
-    "kit.summary": ("Advice", "Statement", "Summary"),
+    "kit.summary": ("Advice", "Statement", "Summary", "VerdictLine"),
+    "purification.counts": ("unit_columns",),
+    "purification.entries": ("largest_changes", "place"),
     "purification.tolerances": ("MEANING", "TOLERANCES", "tolerance_rows"),
     "records.contamination": ("contamination_record",),
     "records.difference": ("describe_difference", "difference_record"),
@@ -69,6 +75,7 @@ __all__ = [
     "Format",
     "Statement",
     "Summary",
+    "VerdictLine",
     "clock",
     "contamination_record",
     "count",
@@ -79,10 +86,16 @@ __all__ = [
     "duration",
     "errata_markdown",
     "examination_record",
+    "fold",
+    "fold_healthy",
+    "fold_skipped",
+    "healthy_words",
     "json_text",
+    "largest_changes",
     "module_name",
     "number",
     "page",
+    "place",
     "plot",
     "plural",
     "policy_name",
@@ -90,14 +103,17 @@ __all__ = [
     "render",
     "reproduction_markdown",
     "reproduction_page",
+    "same_reason",
     "sarif",
     "save",
     "schema",
     "share",
     "size",
+    "skipped_words",
     "summarise",
     "sweep_record",
     "tolerance_rows",
+    "unit_columns",
     "write",
 ]
 

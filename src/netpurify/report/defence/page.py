@@ -7,7 +7,7 @@ from netpurify.report.kit.canvas import can_draw
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, duration, share
-from netpurify.report.kit.pages import NO_PICTURES, render_result, skipped_table
+from netpurify.report.kit.pages import NO_PICTURES, render_result, skipped_tables
 from netpurify.report.kit.tables import Cell, Table, if_known
 
 _TITLE = "Report of a defence"
@@ -32,18 +32,19 @@ def defence_page(result: Defence, context: Context) -> str:
         "no_pictures": None if can_draw() else NO_PICTURES,
         "drawn": _pictures(result) if can_draw() else [],
         "strengths": Table.of(_CURVE, strengths, label="Strengths tried", kind="strengths"),
-        "layers": Table.of(
-            _LAYERS,
-            [_layer(layer, guard=result.guard) for layer in result.layers],
-            label="Layers",
-            kind="layers sortable",
-        ),
-        "skipped": skipped_table(result.skipped),
+        "layers": defended_table(result),
+        "skipped": skipped_tables(result.skipped),
         "asked": _asked(result, context),
         "digests": [(name, result.provenance[key]) for name, key in _DIGESTS.items()],
         "versions": result.provenance["versions"],
     }
     return render_result("defence.html", content)
+
+
+def defended_table(result: Defence) -> Table:
+    """What became of each layer."""
+    rows = [_layer(layer, guard=result.guard) for layer in result.layers]
+    return Table.of(_LAYERS, rows, label="Layers", kind="layers sortable")
 
 
 def _pictures(result: Defence) -> list:

@@ -33,7 +33,7 @@ def defence_record(result: Defence, context: Context) -> dict[str, Any]:
         "chosen": _step(result.chosen, price.level),
         "curve": [_step(step, price.level) for step in result.curve],
         "agreement": to_json(result.agreement),
-        "seconds": result.seconds,
+        "run": {"seconds": result.seconds},
         "provenance": to_json(result.provenance),
         "layers": [_layer(layer, guard=result.guard) for layer in result.layers],
         "skipped": to_json(result.skipped),

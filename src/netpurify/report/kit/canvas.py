@@ -26,7 +26,7 @@ _SETTINGS: dict[Any, Any] = {
     "axes.linewidth": 0.8,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
-    "figure.facecolor": "white",  # on its own card also where the page around it is dark
+    "figure.facecolor": "white",  # in a page, ``themes`` makes it the page's own
     "font.family": ["DejaVu Sans"],  # comes with matplotlib, so that every machine draws the same
     "font.size": 10.0,
     "savefig.facecolor": "white",

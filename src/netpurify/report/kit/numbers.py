@@ -33,6 +33,8 @@ def share(value: float) -> str:
         return "0 %"
     if value < 1e-4:
         return f"{100.0 * value:.1g} %"
+    if value > 1.0:  # what grew a thousandfold has no use for digits
+        return f"{100.0 * value:,.0f} %" if value < 1e4 else f"{100.0 * value:.1e} %"
     return f"{100.0 * value:.2f} %" if value < 0.1 else f"{100.0 * value:.1f} %"
 
 
@@ -51,6 +53,11 @@ def duration(seconds: float) -> str:
         return f"{seconds:.2f} s" if seconds < 10.0 else f"{seconds:.0f} s"
     minutes = seconds / 60.0
     return f"{round(minutes, 1):g} min" if minutes < 60.0 else f"{round(minutes / 60.0, 1):g} h"
+
+
+def estimate(seconds: float) -> str:
+    """An estimated duration, which is not known to the millisecond: "about 2.40 s", "under 0.1 s"."""
+    return "under 0.1 s" if seconds < 0.1 else f"about {duration(seconds)}"
 
 
 def clock(seconds: float) -> str:

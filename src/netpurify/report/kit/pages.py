@@ -5,14 +5,17 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from netpurify.network import Skipped
+from netpurify.report.kit.groups import fold_skipped
 from netpurify.report.kit.names import module_name
+from netpurify.report.kit.numbers import plural
 from netpurify.report.kit.tables import Table
+from netpurify.report.kit.themes import themed
 
 NO_PICTURES = "Pictures need matplotlib, which is not installed: pip install 'netpurify[report]' brings it."
 
@@ -40,9 +43,28 @@ def render_result(template: str, content: dict[str, Any]) -> str:
     return render_page(template, content, styles=("page.css", "result.css"), script="sort.js")
 
 
-def skipped_table(skipped: Sequence[Skipped]) -> Table:
-    """What was not examined, with the reason."""
-    rows = [(module_name(module.name), module.kind, module.reason) for module in skipped]
+def render_fragment(template: str, content: dict[str, Any]) -> str:
+    """A part of a page, for a notebook; texts are escaped."""
+    return _environment().get_template(template).render(content)
+
+
+class SkippedTables(NamedTuple):
+    """What was not examined: with groups counted in one row each, and one by one if there are groups."""
+
+    table: Table
+    whole: Table | None
+
+
+def skipped_tables(skipped: Sequence[Skipped]) -> SkippedTables:
+    """What was not examined, with the reason: first what should have been."""
+    folded = fold_skipped(skipped)
+    rows = [(module_name(module.name), module.kind, module.reason) for module in folded.listed]
+    rows += [(plural(len(group), "module"), group[0].kind, group[0].reason) for group in folded.groups]
+    every = [(module_name(module.name), module.kind, module.reason) for module in skipped]
+    return SkippedTables(_skipped_table(rows), _skipped_table(every) if folded.groups else None)
+
+
+def _skipped_table(rows: Sequence[tuple[str, str, str]]) -> Table:
     return Table.of(("Module", "Kind", "Reason"), rows, label="Not examined", kind="skipped")
 
 
@@ -61,7 +83,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("netpurify.report.kit"),
         autoescape=True,
         undefined=StrictUndefined,  # a misspelled name is an error, not an empty text
@@ -69,3 +91,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["themed"] = themed
+    return environment

@@ -8,9 +8,33 @@ from netpurify.network import Agreement
 from netpurify.report.kit.names import first_few
 from netpurify.report.kit.numbers import plural, share
 
-Outlook = Literal["holds", "limits", "unseen"]
-"""Whether all that was asked is proven, some of it, or nothing; also the class of the headline in the style sheet."""
-_SYMBOLS: dict[Outlook, str] = {"holds": "✓", "limits": "◐", "unseen": "○"}
+Outlook = Literal["holds", "limits", "unseen", "fails"]
+"""Whether all that was asked is proven, some of it, or nothing; also the class of a verdict in the style sheet.
+
+``"fails"`` is for a line of a verdict that tells of tampering; no result as a whole has it.
+"""
+SIGNS: dict[Outlook, str] = {"holds": "✓", "limits": "◐", "unseen": "○", "fails": "▲"}
+"""Beside a verdict, so that it is seen without its colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictLine:
+    """One line of a verdict: what was found, what became of it, or what is not known.
+
+    Attributes:
+        text: The line, without a full stop.
+        outlook: Green for what is well, red for tampering, amber for what is known in part, grey for what is not.
+        symbol: The outlook as a sign, for readers who do not see colours.
+    """
+
+    text: str
+    outlook: Outlook
+    symbol: str
+
+    @property
+    def sentence(self) -> str:
+        """The line as a sentence of its own."""
+        return f"{self.text[:1].upper()}{self.text[1:]}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +97,7 @@ class Summary:
         advice: What to do about units that were not recovered.
         basis: The assumptions that cannot be seen from the weights.
         exit_code: Of the command line: 0 if nothing was found, 1 if something was.
+        lines: The headline in parts: what was found, what became of it, what is not known; empty if it has one part.
     """
 
     policy: str
@@ -82,11 +107,17 @@ class Summary:
     advice: tuple[Advice, ...]
     basis: str
     exit_code: int
+    lines: tuple[VerdictLine, ...] = ()
 
     @property
     def symbol(self) -> str:
         """The outlook as a sign, for readers who do not see colours."""
-        return "▣" if self.policy == "project" and self.outlook == "limits" else _SYMBOLS[self.outlook]
+        return "▣" if self.policy == "project" and self.outlook == "limits" else SIGNS[self.outlook]
+
+    @property
+    def verdict(self) -> tuple[VerdictLine, ...]:
+        """The headline line by line, for screens and pages, each line with its own colour and sign."""
+        return self.lines or (VerdictLine(self.headline, self.outlook, self.symbol),)
 
     @property
     def texts(self) -> list[str]:

@@ -35,11 +35,16 @@ def entries(result: Purification, table: Altered) -> Iterator[Entry]:
         yield from _rows(result, table, rows[np.argsort(table.index[rows], kind="stable")])
 
 
-def largest(result: Purification, most: int) -> list[Entry]:
+def largest_changes(result: Purification, most: int) -> list[Entry]:
     """The ``most`` largest changes; values that were not finite come first."""
     table = result.altered
     order = np.lexsort((table.index, table.tensor, -change(table.was, table.now)))
     return list(_rows(result, table, order[:most]))
+
+
+def place(entry: Entry) -> str:
+    """Where an entry is: its tensor, and a number for each axis."""
+    return f"{entry.tensor}[{', '.join(map(str, entry.index))}]"
 
 
 def change(was: NDArray[np.float64], now: NDArray[np.float64]) -> NDArray[np.float64]:

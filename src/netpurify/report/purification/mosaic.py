@@ -14,6 +14,7 @@ _SHAPE = 1.5
 """Width over height that an image of kernels should have."""
 _FAINTEST = 0.3
 """How much colour a pixel has at least in which a weight was replaced, beside the one with the most."""
+_VEIL = np.array([120.0, 130.0, 140.0]) / 255.0
 PLAIN, LEFT = "#F0F2F4", "#C3C9D0"
 """Weights that were kept in units that were judged, and in those that were not."""
 COLOUR = {
@@ -27,16 +28,26 @@ class Mosaic:
     """An image of a layer's weight, biases left out.
 
     Attributes:
-        pixels: [height, width, 3], from 0 to 1.
+        pixels: [height, width, 3], from 0 to 1, on white paper.
+        marked: Pixels in which a weight was replaced, [height, width].
         across: Units that stand side by side.
         per_pixel: Weights that share a pixel, at most.
         kernels: Whether tiles are kernels; else each unit is a row.
     """
 
     pixels: NDArray[np.float64]
+    marked: NDArray[np.bool_]
     across: int
     per_pixel: int
     kernels: bool
+
+    @property
+    def layer(self) -> NDArray[np.float64]:
+        """The image for paper of any colour, [height, width, 4]: what is not marked is a veil of grey."""
+        veil = np.clip((1.0 - self.pixels) / (1.0 - _VEIL), 0.0, 1.0).mean(axis=2)
+        opaque = self.marked[..., None]
+        colours = np.where(opaque, self.pixels, _VEIL)
+        return np.concatenate([colours, np.where(opaque, 1.0, veil[..., None])], axis=2)
 
     @property
     def caption(self) -> str:
@@ -67,13 +78,15 @@ def mosaic(layer: LayerRecord) -> Mosaic:
     shape = -(-down * height // step[0]), -(-across * wide // step[1])
     grade = layer.altered.grade[layer.altered.tensor == 0]
     pixels = _ground(layer, shape, step, across, (height, wide))
+    marked = np.zeros(shape, np.bool_)
+    marked[y, x] = True
     for kind, colour in COLOUR.items():
         counts = np.zeros(shape)
         np.add.at(counts, (y[grade == kind], x[grade == kind]), 1.0)
         most = max(1.0, float(counts.max(initial=0.0)))
         strength = np.where(counts > 0.0, _FAINTEST + (1.0 - _FAINTEST) * counts / most, 0.0)
         pixels += strength[..., None] * (_rgb(colour) - pixels)
-    return Mosaic(pixels, across, step[0] * step[1], kernels)
+    return Mosaic(pixels, marked, across, step[0] * step[1], kernels)
 
 
 def _kernel(shape: tuple[int, ...]) -> tuple[int, int, int]:

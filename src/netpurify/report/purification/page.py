@@ -6,9 +6,10 @@ from typing import NamedTuple
 from netpurify.network import Grade, Purification
 from netpurify.report.kit.canvas import Picture, can_draw
 from netpurify.report.kit.context import Context
+from netpurify.report.kit.groups import fold_healthy, healthy_words
 from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, duration, plural, size
-from netpurify.report.kit.pages import NO_PICTURES, render_result, skipped_table
+from netpurify.report.kit.pages import NO_PICTURES, render_result, skipped_tables
 from netpurify.report.kit.summary import Statement
 from netpurify.report.purification import tables
 from netpurify.report.purification.pictures import chosen, pictures
@@ -41,7 +42,7 @@ def purification_page(result: Purification, context: Context) -> str:
     summary = summarise_purification(result)
     drawn = chosen(result.layers, MOST_PICTURED) if can_draw() else []
     links = {layer.name: f"layer-{position}" for position, layer in enumerate(drawn)}
-    provenance = result.provenance
+    provenance, folded = result.provenance, fold_healthy(result.layers)
     content = {
         "title": context.title or _TITLE,
         "summary": summary,
@@ -50,9 +51,12 @@ def purification_page(result: Purification, context: Context) -> str:
             *_settings(result).items(),
             ("Took", _effort(result)),
         ],
-        "layers": tables.layers_table(result, links),
+        "layers": tables.layers_table(result, links, folded.listed),
+        "healthy": [
+            tables.Noted(healthy_words(group), tables.layers_table(result, {}, group)) for group in folded.groups
+        ],
         "expected": tables.expected_table(context.plan) if context.plan else None,
-        "skipped": skipped_table(result.skipped),
+        "skipped": skipped_tables(result.skipped),
         "no_pictures": None if can_draw() else NO_PICTURES,
         "drawn": _pictured(result, links),
         "undrawn": _undrawn(len(result.layers) - len(drawn)),

@@ -1,11 +1,9 @@
 """Pictures of one purified layer: where weights were replaced, residuals, energies, tolerance."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from netpurify.network import EDGES, Grade, LayerRecord
 from netpurify.report.kit.canvas import COLOURS, INK, Picture, picture
@@ -55,7 +53,7 @@ def _replaced(layer: LayerRecord) -> Picture:
     def fill(axes: "Axes") -> None:
         from matplotlib.patches import Patch
 
-        axes.imshow(image.pixels, interpolation="nearest", aspect="equal" if image.kernels else "auto")
+        axes.imshow(image.layer, interpolation="nearest", aspect="equal" if image.kernels else "auto")
         axes.set_xticks([])
         axes.set_yticks([])
         axes.grid(visible=False)
@@ -124,7 +122,7 @@ def _energies(layer: LayerRecord) -> Picture:
 
 
 def _shares(layer: LayerRecord) -> Picture:
-    shares = _per_unit(layer)
+    shares = layer.replaced / layer.fan_in
     tolerance = layer.tolerance
     limit = None if tolerance is None else tolerance.layer.value
     caption = "Share of each unit's weights that were replaced. "
@@ -160,13 +158,6 @@ def _shares(layer: LayerRecord) -> Picture:
         axes.set_ylabel("units")
 
     return _draw(fill, layer, "Found, and tolerated", caption)
-
-
-def _per_unit(layer: LayerRecord) -> NDArray[np.float64]:
-    """Share of replaced weights of each unit, bias included."""
-    found = layer.altered
-    unit = np.where(found.tensor == 0, found.index // math.prod(layer.shape[1:]), found.index)
-    return np.bincount(unit, minlength=layer.units) / layer.fan_in
 
 
 def chosen(layers: Sequence[LayerRecord], most: int) -> list[LayerRecord]:

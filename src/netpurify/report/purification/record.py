@@ -14,8 +14,9 @@ from netpurify.network import EDGES, Grade, LayerRecord, Purification
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import number, to_json
 from netpurify.report.purification.advice import advise_layer
+from netpurify.report.purification.counts import Counts
 from netpurify.report.purification.entries import entries
-from netpurify.report.purification.summary import Counts, summarise_purification
+from netpurify.report.purification.summary import summarise_purification
 from netpurify.report.records.plan import plan_content
 from netpurify.report.records.schemas import head
 
@@ -37,8 +38,7 @@ def purification_record(result: Purification, context: Context) -> dict[str, Any
         "grades": _grades(np.concatenate([np.zeros(0, np.int8), *(layer.grade for layer in result.layers)])),
         "statuses": _statuses(np.concatenate([np.zeros(0, np.int8), *(layer.status for layer in result.layers)])),
         "agreement": to_json(result.agreement),
-        "seconds": result.seconds,
-        "peak_bytes": result.peak_bytes,
+        "run": {"seconds": result.seconds, "peak_bytes": result.peak_bytes},
         "provenance": to_json(result.provenance),
         "layers": [_layer(layer) for layer in result.layers],
         "skipped": to_json(result.skipped),
@@ -83,7 +83,7 @@ def _layer(layer: LayerRecord) -> dict[str, Any]:
         "zeros": layer.zeros,
         "reason": layer.reason,
         "advice": to_json(advise_layer(layer)),
-        "seconds": layer.seconds,
+        "run": {"seconds": layer.seconds},
         "grades": _grades(layer.grade),
         "statuses": _statuses(layer.status),
         "certificate": None if layer.certificate is None else _certificate(layer.certificate),

@@ -1,6 +1,7 @@
 """Tables of a purification's page: layers, units, altered weights, advice, what had been expected."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,8 @@ from netpurify.report.kit.numbers import count, duration, exact, number, plural,
 from netpurify.report.kit.summary import Summary
 from netpurify.report.kit.tables import Cell, Table, counted, if_known
 from netpurify.report.purification.advice import status_label
-from netpurify.report.purification.entries import change, largest
-from netpurify.report.purification.summary import SYMBOLS
+from netpurify.report.purification.counts import SYMBOLS, unit_columns
+from netpurify.report.purification.entries import change, largest_changes
 from netpurify.report.purification.tolerances import MEANING, tolerated
 
 MOST_WEIGHTS = 2000
@@ -41,28 +42,27 @@ def grade_label(grade: Grade) -> str:
     return f"{SYMBOLS[grade]} {grade.label}"
 
 
-def layers_table(result: Purification, pictured: dict[str, str]) -> Table:
+def layers_table(result: Purification, pictured: dict[str, str], layers: Sequence[LayerRecord]) -> Table:
     """What was done to each layer.
 
     Args:
-        result: The purification.
+        result: The purification, which decides on the columns.
         pictured: Where the pictures of a layer are on the page, by its name.
+        layers: The layers to list.
     """
-    recovering = policy_name(result) == "recover"
-    usual = {Grade.RECOVERED, Grade.APPROXIMATE, Grade.LEFT_ALONE} if recovering else {Grade.PROJECTED}
-    grades = [grade for grade in Grade if result.count(grade) or grade in usual]
-    rare = {
-        "Unjudged": [layer.unjudged for layer in result.layers],
-        "Suspicious": [len(layer.suspicious) for layer in result.layers],
+    columns = unit_columns(result)
+    rare: dict[str, Callable[[LayerRecord], int]] = {
+        "Unjudged": lambda layer: layer.unjudged,
+        "Suspicious": lambda layer: len(layer.suspicious),
     }
-    rare = {title: counts for title, counts in rare.items() if any(counts)}
-    columns = [*_LAYERS, *(f"{SYMBOLS[grade]} {grade.label.capitalize()}" for grade in grades), *rare]
-    columns += ["Changed", "Decay", "Noise floor", "Error scale", "Time"]
+    rare = {title: counts for title, counts in rare.items() if any(map(counts, result.layers))}
+    titles = [*_LAYERS, *(f"{column.sign} {column.label.capitalize()}" for column in columns), *rare]
+    titles += ["Changed", "Decay", "Noise floor", "Error scale", "Time"]
     rows = []
-    for position, layer in enumerate(result.layers):
-        counts = [layer.count(grade) for grade in grades] + [values[position] for values in rare.values()]
+    for layer in layers:
+        counts = [column.units(layer) for column in columns] + [counts(layer) for counts in rare.values()]
         rows.append([*_layer_shape(layer, pictured.get(layer.name, "")), *map(counted, counts), *_layer_fit(layer)])
-    return Table.of(columns, rows, label="Layers", kind="layers sortable")
+    return Table.of(titles, rows, label="Layers", kind="layers sortable")
 
 
 def _layer_shape(layer: LayerRecord, link: str) -> list[str | Cell]:
@@ -109,7 +109,7 @@ def altered_table(result: Purification) -> Noted:
     if not total:
         project = policy_name(result) == "project"
         return Noted("Project does not tell which weights had been altered." if project else "None.", None)
-    shown = largest(result, MOST_WEIGHTS)
+    shown = largest_changes(result, MOST_WEIGHTS)
     sizes = change(np.array([entry.was for entry in shown]), np.array([entry.now for entry in shown]))
     rows = [
         [
@@ -169,7 +169,7 @@ def _unit(layer: LayerRecord, unit: int, facts: dict[str, NDArray[np.float64]]) 
     return [
         module_name(layer.name),
         str(unit),
-        grade_label(Grade(int(layer.grade[unit]))),
+        _unit_label(layer, unit),
         status_label(int(layer.status[unit])),
         number(gap, 2),
         number(surplus, 9),
@@ -177,6 +177,11 @@ def _unit(layer: LayerRecord, unit: int, facts: dict[str, NDArray[np.float64]]) 
         number(float(layer.noise_floor[unit])),
         number(float(layer.error_scale[unit])),
     ]
+
+
+def _unit_label(layer: LayerRecord, unit: int) -> str:
+    grade = Grade(int(layer.grade[unit]))
+    return "✓ intact" if grade.certain and not layer.replaced[unit] and not layer.kept[unit] else grade_label(grade)
 
 
 def _by_unit(layer: LayerRecord, fact: str) -> NDArray[np.float64]:

@@ -14,6 +14,12 @@ def describe_difference(difference: Difference) -> str:
     if difference.same:
         return f"the same: {plural(difference.compared, 'tensor')}, bit for bit"
     weights = sum(tensor.changed for tensor in difference.tensors)
+    if not difference.compared:
+        here, there = len(difference.only_first), len(difference.only_second)
+        return (
+            f"different: no tensor in common; {plural(here, 'tensor')} in the first file only, {count(there)} in the "
+            "second only"
+        )
     alone = len(difference.only_first) + len(difference.only_second)
     return (
         f"different: {count(weights)} of the weights that both have, in {count(len(difference.tensors))} of "

@@ -5,8 +5,8 @@ from typing import Any
 from netpurify.network import Plan
 from netpurify.report.kit.json_values import to_json
 from netpurify.report.kit.names import missed_modules
-from netpurify.report.kit.numbers import count, duration, plural, size
-from netpurify.report.kit.summary import Summary
+from netpurify.report.kit.numbers import count, estimate, plural, size
+from netpurify.report.kit.summary import Statement, Summary
 from netpurify.report.records.schemas import head
 
 _NOTHING = "no layer can be examined: purify would refuse this network, and nothing is known about its weights"
@@ -21,7 +21,7 @@ def summarise_plan(plan: Plan) -> Summary:
         policy="",
         headline=_headline(plan) if plan.layers else _NOTHING,
         outlook="unseen" if not repairable else "limits" if missed or repairable < layers else "holds",
-        statements=(),
+        statements=(Statement(_cost(plan)),) if plan.layers else (),
         advice=(),
         basis=_BASIS,
         exit_code=1 if missed or not plan.layers else 0,
@@ -36,11 +36,20 @@ def plan_record(plan: Plan) -> dict[str, Any]:
 
 def plan_content(plan: Plan) -> dict[str, Any]:
     """The figures of a plan, which stand in the record of a purification too."""
-    layers = [to_json(layer) | {"ratio": to_json(layer.ratio)} for layer in plan.layers]
-    return to_json(plan) | {"layers": layers}
+    layers = [_timed(to_json(layer) | {"ratio": to_json(layer.ratio)}) for layer in plan.layers]
+    return _timed(to_json(plan) | {"layers": layers})
+
+
+def _timed(record: dict[str, Any]) -> dict[str, Any]:
+    """The time under the key of all that differs from run to run: it is estimated from a pass that was timed."""
+    return {"run": {"seconds": value}} | record if (value := record.pop("seconds", None)) is not None else record
 
 
 def _headline(plan: Plan) -> str:
     can = f"{count(len(plan.repairable))} of {plural(len(plan.layers), 'layer')} can be recovered exactly"
-    cost = f"about {duration(plan.seconds)}, {size(plan.bytes)} of working memory"
-    return "; ".join([can, cost, *missed_modules(plan.skipped, "layers that cannot be examined")])
+    return "; ".join([can, *missed_modules(plan.skipped, "layers that cannot be examined")])
+
+
+def _cost(plan: Plan) -> str:
+    """Not part of the verdict: it differs from run to run."""
+    return f"Recovery is expected to take {estimate(plan.seconds)} and {size(plan.bytes)} of working memory."

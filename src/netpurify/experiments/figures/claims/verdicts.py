@@ -34,7 +34,9 @@ def show(summary: TrialSummary, digits: int = 3) -> str:
     """A mean with its spread, such as ``0.945 ± 0.012 (10)``, with the number of trials in brackets."""
     if not summary.count:
         return "-"
-    spread = f" ± {short(summary.deviation, digits)}" if summary.count > 1 else ""
+    # Trials that all give the same number differ by rounding alone, and a spread of 5.6e-17 would say otherwise.
+    deviation = summary.deviation if summary.deviation > 1e-12 * abs(summary.mean) else 0.0
+    spread = f" ± {short(deviation, digits)}" if summary.count > 1 else ""
     return f"{short(summary.mean, digits)}{spread} ({summary.count})"
 
 

@@ -15,11 +15,12 @@ from netpurify.network.policies.defence.strength import STRENGTHS, TRIALS, Step,
 from netpurify.network.policies.defence.sweep import DefendedLayer
 from netpurify.network.policies.policy import Progress, settings_of
 from netpurify.network.prepared import Network, provenance
+from netpurify.network.shown import Shown
 
 
-@dataclass(frozen=True, slots=True)
-class Defence:
-    """The defended network and everything that is known about it. That it is clean is never known.
+@dataclass(frozen=True, slots=True, repr=False)
+class Defence(Shown):
+    """The defended network and everything that is known about it. That it is clean is never known. ``print`` shows it.
 
     Attributes:
         model: The defended network, in the mode in which the contaminated one came.
@@ -50,6 +51,10 @@ class Defence:
     seconds: float
     provenance: dict[str, Any]
     contaminated: dict[str, Tensor]
+
+    def _brief(self) -> str:
+        cost = f"{self.chosen.differing} of {self.chosen.inputs} held-out inputs change their class"
+        return f"strength={self.strength:g}, guard={self.guard}, layers={len(self.layers)}, {cost}"
 
     @property
     def level(self) -> float:

@@ -1,5 +1,5 @@
 "use strict";
-// Tables are whole without this; it only lets their columns be sorted.
+// Tables are whole without this; it only lets their columns be sorted and the altered weights be searched.
 const collator = new Intl.Collator("en", { numeric: true });
 const INFINITE = { inf: Infinity, "-inf": -Infinity };
 
@@ -37,3 +37,28 @@ for (const table of document.querySelectorAll("table.sortable")) {
     button.addEventListener("click", () => sort(table, head, column));
   });
 }
+
+function search(table) {
+  const box = document.createElement("input");
+  const count = document.createElement("output");
+  const rows = [...table.tBodies[0].rows].map((row) => ({ row, text: row.textContent.toLowerCase() }));
+  box.type = "search";
+  box.placeholder = "tensor, index, value or grade";
+  box.setAttribute("aria-label", "Search the altered weights");
+  box.addEventListener("input", () => {
+    // Every word must occur, in any order.
+    const words = box.value.toLowerCase().split(" ").filter(Boolean);
+    let shown = 0;
+    for (const one of rows) {
+      one.row.hidden = !words.every((word) => one.text.includes(word));
+      shown += Number(!one.row.hidden);
+    }
+    count.textContent = words.length ? `${shown} of ${rows.length}` : "";
+  });
+  const bar = document.createElement("p");
+  bar.className = "search";
+  bar.append(box, count);
+  table.parentElement.before(bar);
+}
+
+for (const table of document.querySelectorAll("table.altered")) search(table);
