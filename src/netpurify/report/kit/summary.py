@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from netpurify.network import Agreement
+from netpurify.network import Agreement, Coverage
 from netpurify.report.kit.names import first_few
 from netpurify.report.kit.numbers import plural, share
 
@@ -134,3 +134,12 @@ def describe_agreement(agreement: Agreement) -> str:
         return f"{inputs}, outputs cannot be compared: those of the contaminated network are not finite."
     same = "" if math.isnan(agreement.same) else f", and the largest output is the same for {share(agreement.same)}"
     return f"{inputs}, outputs changed by {share(agreement.change)} of their size{same}."
+
+
+def describe_coverage(coverage: Coverage) -> str:
+    """How many weights are known, in one sentence."""
+    examined, compared, unknown = (share(part) for part in coverage.shares())
+    return (
+        f"Of {plural(coverage.total, 'weight')}, {examined} are examined, {compared} compared only (an alteration "
+        f"within the size of training's changes cannot be seen there), {unknown} unknown."
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from netpurify.lad import Status
-from netpurify.network import Grade, Guard, LayerRecord, Purification
+from netpurify.network import Coverage, Grade, Guard, LayerRecord, Purification
 from netpurify.report.kit.names import policy_name
 from netpurify.report.kit.summary import Outlook
 
@@ -26,8 +26,10 @@ class Counts:
 
     Attributes:
         policy: ``"recover"`` or ``"project"``.
-        weights: Weights of the layers that were examined, biases included.
-        altered: Weights that were called altered and replaced, by the grade of their unit.
+        weights: Weights that were looked at: of layers, biases included, and of tensors that were compared.
+        altered: Weights of layers that were called altered and replaced, by the grade of their unit.
+        others: Weights of other tensors that were set back to their initial bits, because these were never trained.
+        others_rebuilt: Weights of other tensors that no training leaves, and that took their initial values.
         units: Units by grade.
         repaired: Units in which weights were replaced, by grade.
         intact: Units in which nothing was replaced and nothing that differs from the fit was kept, by grade.
@@ -39,13 +41,16 @@ class Counts:
         suspicious: Weights that stand far out of a fit that is not exact and were left as they are.
         not_finite: Weights of the purified network that are NaN or infinite.
         error: Median scale of the error in approximate units; NaN if there are none.
-        skipped: Modules that were not examined.
+        skipped: Modules that were neither examined nor found to have their initial bits.
         missed: Those among them whose weights nobody knows to be right.
+        coverage: How many weights are known, compared only, and unknown.
     """
 
     policy: str
     weights: int
     altered: Mapping[Grade, int]
+    others: int
+    others_rebuilt: int
     units: Mapping[Grade, int]
     repaired: Mapping[Grade, int]
     intact: Mapping[Grade, int]
@@ -59,6 +64,7 @@ class Counts:
     error: float
     skipped: int
     missed: int
+    coverage: Coverage
 
     @classmethod
     def of(cls, result: Purification) -> "Counts":
@@ -70,8 +76,10 @@ class Counts:
         certified = [status for status in Status if status.certified]
         return cls(
             policy=policy_name(result),
-            weights=sum(layer.fan_in * layer.units for layer in result.layers),
+            weights=result.coverage.examined + result.coverage.compared,
             altered={grade: int((grades == grade).sum()) for grade in Grade},
+            others=sum(one.altered_count for one in result.compared),
+            others_rebuilt=sum(len(one.impossible) for one in result.compared),
             units={grade: result.count(grade) for grade in Grade},
             repaired={grade: sum(layer.repaired(grade) for layer in result.layers) for grade in Grade},
             intact={grade: sum(layer.unaltered(grade) for layer in result.layers) for grade in Grade},
@@ -83,8 +91,9 @@ class Counts:
             suspicious=len(result.suspicious),
             not_finite=_not_finite(result.model),
             error=float(np.median(scales)) if scales.size else math.nan,
-            skipped=len(result.skipped),
+            skipped=sum(not module.settled for module in result.skipped),
             missed=sum(module.missed for module in result.skipped),
+            coverage=result.coverage,
         )
 
     @property
@@ -105,14 +114,21 @@ class Counts:
     @property
     def whole(self) -> bool:
         """Whether every unit that was examined is recovered or restored and every weight of it is judged."""
-        return 0 < self.all_units == self.certain and not self.unjudged
+        looked_at = self.all_units or self.coverage.examined
+        return bool(looked_at) and self.all_units == self.certain and not self.unjudged
 
     @property
     def outlook(self) -> Outlook:
         """Whether everything that should be known is known, some of it, or nothing."""
         if self.whole and not self.not_finite and not self.missed:
             return "holds"
-        return "unseen" if self.all_units == self.units[Grade.LEFT_ALONE] else "limits"
+        nothing = self.all_units == self.units[Grade.LEFT_ALONE] and not self.coverage.examined
+        return "unseen" if nothing else "limits"
+
+    @property
+    def replaced(self) -> int:
+        """Weights that were replaced, of layers and of other tensors."""
+        return sum(self.altered.values()) + self.others + self.others_rebuilt
 
     @property
     def exit_code(self) -> int:
@@ -120,7 +136,7 @@ class Counts:
         unproven = self.fits - self.minima if self.policy == "project" else 0
         weak = (Grade.LEFT_ALONE, Grade.APPROXIMATE, Grade.LOW_RANK)
         without_evidence = sum(self.units[grade] for grade in weak) + unproven
-        findings = sum(self.altered.values()) + without_evidence + self.unjudged + self.not_finite + self.missed
+        findings = self.replaced + without_evidence + self.unjudged + self.not_finite + self.missed
         return 1 if findings else 0
 
 

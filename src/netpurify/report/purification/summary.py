@@ -2,7 +2,7 @@
 
 from netpurify.network import Grade, Purification
 from netpurify.report.kit.numbers import count, number, plural
-from netpurify.report.kit.summary import Statement, Summary, describe_agreement
+from netpurify.report.kit.summary import Statement, Summary, describe_agreement, describe_coverage
 from netpurify.report.purification.advice import advise
 from netpurify.report.purification.counts import SYMBOLS, Counts
 from netpurify.report.purification.verdict import verdict_on, were
@@ -64,8 +64,20 @@ def _statements(counts: Counts) -> list[Statement]:
         proven = f"{count(counts.minima)} of {plural(counts.fits, 'L1 fit')} {_are(counts.minima)}"
         more = "; a unit counts as recovered only with surplus evidence besides" if counts.policy == "recover" else ""
         texts.append(f"{proven}. That proves the fits, not the weights{more}.")
+    if counts.others:
+        texts.append(
+            f"{plural(counts.others, 'weight')} of tensors that are not part of a layer {were(counts.others)} set back "
+            "to the initial bits: these tensors were never trained."
+        )
+    if counts.others_rebuilt:
+        texts.append(
+            f"{plural(counts.others_rebuilt, 'weight')} of trained tensors that are not part of a layer had values "
+            "that no training leaves (NaN, infinite, absurdly large or erased), and took the initial values."
+        )
     if counts.skipped:
         texts.append(f"{plural(counts.skipped, 'module')} with weights {were(counts.skipped)} not examined.")
+    if counts.policy == "recover":
+        texts.append(describe_coverage(counts.coverage))
     if counts.unclear:
         units = plural(counts.unclear, "unit")
         text = f"{units}: nothing was replaced; weights that differ from the fit were left unjudged."

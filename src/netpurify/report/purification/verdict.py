@@ -11,7 +11,7 @@ _MISSED = "layers that could not be examined, so that nothing is known about the
 
 def verdict_on(counts: Counts, result: Purification) -> tuple[VerdictLine, ...]:
     """What was found, what became of it, and what is not known; lines of which there is nothing to say are left out."""
-    if not counts.all_units:
+    if not counts.all_units and not counts.coverage.examined:
         lines = [_line(["No layer was examined"], "unseen")]
     elif counts.policy == "project":
         sign = SYMBOLS[Grade.PROJECTED]
@@ -35,9 +35,9 @@ def _line(clauses: list[str], outlook: Outlook) -> VerdictLine:
 def _recovered(counts: Counts) -> list[VerdictLine]:
     """Tampering, and what became of it."""
     found, units = _found(counts), _recovered_units(counts)
-    replaced = sum(counts.altered.values())
+    replaced = counts.replaced
     if replaced:
-        proven = sum(number for grade, number in counts.altered.items() if grade.certain)
+        proven = counts.others + sum(number for grade, number in counts.altered.items() if grade.certain)
         prefix = "" if proven < replaced else "replaced: " if replaced == 1 else "all replaced: "
         return [_line(found, "fails"), _line([f"{prefix}{units}"], "holds" if counts.certain else "limits")]
     if counts.whole:
@@ -64,7 +64,7 @@ def _unknown(counts: Counts, result: Purification) -> list[str]:
 
 def _found(counts: Counts) -> list[str]:
     """Which weights were altered."""
-    altered = sum(found for grade, found in counts.altered.items() if grade.certain)
+    altered = counts.others + sum(found for grade, found in counts.altered.items() if grade.certain)
     far_out, low_rank = counts.altered[Grade.APPROXIMATE], counts.altered[Grade.LOW_RANK]
     clauses = []
     if altered:
@@ -76,6 +76,9 @@ def _found(counts: Counts) -> list[str]:
     if far_out:
         more = f"{count(far_out)} more" if altered else plural(far_out, "weight")
         clauses.append(f"{more} far out of the fit replaced approximately")
+    if counts.others_rebuilt:
+        more = f"{count(counts.others_rebuilt)} more" if altered or far_out else plural(counts.others_rebuilt, "weight")
+        clauses.append(f"{more} that no training leaves replaced by the initial value")
     if low_rank:
         more = f"{count(low_rank)} more" if altered or far_out else plural(low_rank, "weight")
         clauses.append(f"{more} replaced by a low-rank fit that was estimated")
@@ -85,7 +88,7 @@ def _found(counts: Counts) -> list[str]:
 def _recovered_units(counts: Counts) -> str:
     """How many units are recovered, restored and intact, and on what evidence."""
     if not counts.certain:
-        return "no unit recovered"
+        return f"{plural(counts.others, 'weight')} of other tensors restored" if counts.others else "no unit recovered"
     by_words = {
         "recovered, certified": counts.repaired[Grade.RECOVERED],
         "restored to the initial bits": counts.repaired[Grade.RESTORED],
@@ -94,7 +97,9 @@ def _recovered_units(counts: Counts) -> str:
         "certified but for unjudged weights": counts.unclear,
     }
     (words, units), *more = [(words, units) for words, units in by_words.items() if units]
-    return "; ".join([f"{_of_all(counts, units)} {words}", *(f"{count(others)} {how}" for how, others in more)])
+    others = [f"{plural(counts.others, 'weight')} of other tensors restored"] if counts.others else []
+    rest = [f"{count(number)} {how}" for how, number in more]
+    return "; ".join([f"{_of_all(counts, units)} {words}", *rest, *others])
 
 
 def _projected(counts: Counts) -> list[str]:
