@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Seeded,
         check,
         load_defended,
+        load_pretrained,
         purify,
     )
 
@@ -61,6 +62,7 @@ __all__ = [
     "findings",
     "lad",
     "load_defended",
+    "load_pretrained",
     "network",
     "paper",
     "purify",

@@ -8,10 +8,11 @@ Sizes that a file announces are checked against its own before memory is taken; 
 """
 
 from netpurify.checkpoint.mapping import open_regular
+from netpurify.checkpoint.settings import read_settings
 from netpurify.checkpoint.tensors import digest, digest_tensor, raw_bytes, require_plain, unusual
 from netpurify.checkpoint.weights import load_content, load_metadata, load_weights, save_weights
 
 __all__ = [
     "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "open_regular", "raw_bytes",
-    "require_plain", "save_weights", "unusual",
+    "read_settings", "require_plain", "save_weights", "unusual",
 ]  # fmt: skip

@@ -15,10 +15,10 @@ from netpurify.network.adapter.admission import (
     require_unquantised,
     require_values,
     unwrapped,
-    without_prefix,
 )
 from netpurify.network.adapter.capture import BATCH, Data, Forward, Runner, digest_of_data
 from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.names import under_names_of
 from netpurify.network.adapter.reference import (
     Initial,
     Skipped,
@@ -155,8 +155,7 @@ def _fitting(initial: Initial, model: nn.Module) -> dict[str, Tensor]:
         require_unquantised(given, "the initial weights")
     found = resolve(given)
     require_unquantised(found, "the initial weights")
-    base = getattr(model, "base_model_prefix", "")
-    return without_prefix(found, model.state_dict(), base=base if isinstance(base, str) else "")
+    return under_names_of(model, found)
 
 
 def capture(network: Network, layer: Layer) -> list[Span]:

@@ -1,7 +1,7 @@
 """Which models can be examined at all: every other kind is refused by its name, with what to give instead."""
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -42,8 +42,6 @@ _PACKED = (
 """Last parts of names under which GPTQ, AWQ, bitsandbytes, compressed-tensors and torch keep packed weights."""
 _SMALL = (torch.uint8, torch.int8, torch.int32, torch.float8_e4m3fn, torch.float8_e5m2)
 """Types of packed weights."""
-_PREFIXES = ("module.", "_orig_mod.")
-"""What ``DataParallel`` and ``torch.compile`` put before every name."""
 _ONLY_BITS = (
     "quantised weights can only be compared bit for bit (netpurify diff, netpurify scan); purify the model in floating "
     "point, then quantise it"
@@ -78,31 +76,6 @@ def unwrapped(model: nn.Module) -> nn.Module:
     while isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         model = model.module
     return model
-
-
-def without_prefix(state: Mapping[str, Tensor], own: Iterable[str], *, base: str = "") -> dict[str, Tensor]:
-    """Weights under the names of a network, where only a prefix that all or some of them have, or lack, differs.
-
-    Args:
-        state: The weights.
-        own: Names of the network's own tensors.
-        base: Transformers' name for the body of a network, such as ``bert``, which a file may have or lack.
-    """
-    names = set(own)
-    found = dict(state)
-    while found and names.isdisjoint(found):
-        shared = next((prefix for prefix in _PREFIXES if all(name.startswith(prefix) for name in found)), None)
-        if shared is None:
-            break
-        found = {name.removeprefix(shared): value for name, value in found.items()}
-    if not base:
-        return found
-    renamed: dict[str, Tensor] = {}
-    for name, value in found.items():
-        others = (f"{base}.{name}", name.removeprefix(f"{base}."))
-        best = name if name in names else next((other for other in others if other in names), name)
-        renamed[best if best == name or best not in found else name] = value
-    return renamed
 
 
 def require_unquantised(state: Mapping[str, object], what: str) -> None:
