@@ -128,8 +128,9 @@ def test_public_names():
         "tolerance", "verify", "worst_case",
     ]  # fmt: skip
     assert checkpoint.__all__ == [
-        "digest", "digest_tensor", "load_content", "load_metadata", "load_weights", "open_regular", "raw_bytes",
-        "read_settings", "require_plain", "save_weights", "unusual",
+        "ModelFiles", "TensorEntry", "WeightsFile", "check_like", "digest", "digest_tensor", "find_files",
+        "load_content", "load_metadata", "load_weights", "open_regular", "open_weights", "raw_bytes", "read_settings",
+        "require_plain", "save_like", "save_weights", "unusual",
     ]  # fmt: skip
     assert paper.__all__ == [
         "DivergenceError", "FittedLayer", "LayerError", "PatchCNN", "Purified", "StepSizes", "Training", "Trajectory",

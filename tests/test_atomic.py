@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netpurify.atomic import check_target, write_atomically, write_together
+from netpurify.atomic import check_folder_target, check_target, write_atomically, write_folder, write_together
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 posix = pytest.mark.skipif(os.name == "nt", reason="permissions, links, limits and signals are those of POSIX")
@@ -219,3 +219,122 @@ def test_a_block_within_a_block_is_a_part_of_it(tmp_path):
     with write_together():
         inner_block()
     assert target.read_bytes() == b"new"
+
+
+def make(path: Path, content: bytes, then=lambda: None, *, replace: bool = True) -> None:
+    with write_folder(path, replace=replace) as folder:
+        (folder / "inner").write_bytes(content)
+        (folder / "deeper").mkdir()
+        (folder / "deeper" / "other").write_bytes(content)
+        then()
+
+
+def inner(path: Path) -> tuple[bytes, bytes]:
+    return (path / "inner").read_bytes(), (path / "deeper" / "other").read_bytes()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_gets_its_name_at_the_end(tmp_path, there):
+    target = tmp_path / "some"
+    if there:
+        make(target, b"old")
+    seen = []
+    make(target, b"new", then=lambda: seen.append(inner(target) if there else target.exists()))
+    assert seen == [(b"old", b"old") if there else False]
+    assert inner(target) == (b"new", b"new")
+    assert names(tmp_path) == ["some"]
+
+
+@pytest.mark.parametrize("problem", [FULL, KeyboardInterrupt(), ValueError("mine"), SystemExit(1)], ids=repr)
+@pytest.mark.parametrize("moment", ["block", "fsync", "rename", "replace"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path, monkeypatch, problem, moment, there):
+    def fail(*_):
+        raise problem
+
+    def fail_once(*_):
+        monkeypatch.undo()  # what was there can be put back
+        raise problem
+
+    target = tmp_path / "some"
+    if there:
+        make(target, b"old")
+    elif moment == "rename":
+        moment = "replace"  # only a folder that was there gets another name first
+    if moment != "block":
+        monkeypatch.setattr(os if moment == "fsync" else Path, moment, fail if moment == "fsync" else fail_once)
+    with pytest.raises(type(problem)):
+        make(target, b"new", then=fail if moment == "block" else lambda: None)
+    monkeypatch.undo()
+    assert names(tmp_path) == (["some"] if there else [])
+    assert not there or inner(target) == (b"old", b"old")
+
+
+def test_a_folder_that_cannot_be_put_back_is_not_deleted(tmp_path, monkeypatch):
+    def fail(*_):
+        raise FULL
+
+    make(tmp_path / "some", b"old")
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space left"):
+        make(tmp_path / "some", b"new")
+    monkeypatch.undo()
+    [kept] = tmp_path.iterdir()
+    assert kept.name.startswith(".partial-some")
+    assert inner(kept) == (b"old", b"old")
+
+
+def test_a_folder_is_replaced_only_if_that_was_asked_for(tmp_path):
+    make(tmp_path / "some", b"old")
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "circle").symlink_to("circle")
+    for name, replace, problem in (
+        ("some", False, FileExistsError), ("file", True, NotADirectoryError), ("circle", True, NotADirectoryError),
+        ("n" * 300, False, OSError),
+    ):  # fmt: skip
+        with pytest.raises(problem):
+            make(tmp_path / name, b"new", replace=replace)
+        with pytest.raises(problem):
+            check_folder_target(tmp_path / name, replace=replace)
+    with pytest.raises(FileNotFoundError):
+        make(tmp_path / "nowhere" / "some", b"new")
+    check_folder_target(tmp_path / "some", replace=True)
+    assert names(tmp_path) == ["circle", "file", "some"]
+    assert inner(tmp_path / "some") == (b"old", b"old")
+
+
+@pytest.mark.parametrize("moment", ["nothing", "block", "rename 1", "rename 2", "rename 3"])
+@pytest.mark.parametrize("there", [True, False])
+def test_files_and_folders_that_are_written_together_are_all_there_or_none(tmp_path, monkeypatch, moment, there):
+    def rename(partial, target):
+        renamed.append(target)
+        if moment == f"rename {len(renamed)}":
+            raise FULL
+        return really(partial, target)
+
+    def together():
+        with write_together():
+            write(tmp_path / "a", b"new")
+            make(tmp_path / "b", b"new")
+            write(tmp_path / "c", b"new")
+            assert (tmp_path / "b").exists() == there
+            if moment == "block":
+                raise FULL
+
+    renamed, really = [], Path.replace
+    if there:
+        write(tmp_path / "a", b"old")
+        make(tmp_path / "b", b"old")
+    monkeypatch.setattr(Path, "replace", rename)
+    if moment == "nothing":
+        together()
+    else:
+        with pytest.raises(OSError, match="No space left"):
+            together()
+    monkeypatch.undo()
+    content = b"new" if moment == "nothing" else b"old"
+    expected = ["a", "b", "c"] if moment == "nothing" else ["a", "b"] if there else []
+    assert names(tmp_path) == expected
+    if expected:
+        assert (tmp_path / "a").read_bytes() == content
+        assert inner(tmp_path / "b") == (content, content)

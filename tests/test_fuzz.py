@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the limits of time and memory are those of POSIX")
 SCRIPT = Path(__file__).parent.parent / "tools" / "fuzz.py"
-READERS = ["torch zip", "torch legacy", "safetensors", "proof", "npy", "npz", "images"]
+READERS = ["torch zip", "torch legacy", "safetensors", "index", "proof", "npy", "npz", "images"]
 LINE = re.compile(r"(.+): (\d+) inputs in \d+ s, (\d+) read, (\d+) refused, (\d+) findings")
 
 

@@ -62,6 +62,10 @@ WORDS = [
     b"u", b"a", b"e", b"0", b"]", b"cposix\nsystem\n", b"c_codecs\nencode\n", b"ccollections\nCounter\n",
     b"ctorch\nSize\n",
 ]  # fmt: skip
+SHARDS = {
+    "model-1.safetensors": {"a.weight": torch.ones(2, 3), "a.bias": torch.zeros(2)},
+    "model-2.safetensors": {"b.weight": torch.ones(3, dtype=torch.bfloat16)},
+}
 
 
 class HangError(BaseException):
@@ -157,10 +161,27 @@ def look(content: Any) -> None:
 
 
 def look_at_weights(path: Path) -> None:
-    """As weights, as anything, and the metadata."""
+    """As weights, as anything, and the metadata; as a whole and tensor by tensor."""
     look(checkpoint.load_content(path))
     checkpoint.load_metadata(path)
-    checkpoint.digest(checkpoint.load_weights(path))
+    found = checkpoint.digest(checkpoint.load_weights(path))
+    with checkpoint.open_weights(path) as weights:
+        assert weights.digest() == found, "two readers, two contents"
+
+
+def look_at_index(path: Path) -> None:
+    """As the index of two shards, which are written beside it, and of a third that it must never reach."""
+    folder = path.parent / "shards"
+    if not folder.exists():
+        folder.mkdir()
+        for name, state in SHARDS.items():
+            checkpoint.save_weights(state, folder / name)
+        checkpoint.save_weights({"secret": torch.ones(1)}, path.parent / "secret.safetensors")
+    (folder / "model.safetensors.index.json").write_bytes(path.read_bytes())
+    found = checkpoint.load_weights(folder)
+    assert "secret" not in found, "a file outside of the folder was read"
+    with checkpoint.open_weights(folder) as weights:
+        assert weights.digest() == checkpoint.digest(found), "two readers, two contents"
 
 
 def look_at_inputs(path: Path) -> None:
@@ -193,6 +214,7 @@ def forms() -> list[Form]:
         Form("torch legacy", [_saved(state, legacy=True), _saved(whole, legacy=True)], look_at_weights),
         Form("safetensors", [_safetensors(state, {}), _safetensors({"x": torch.ones(2, 3)}, {"a": "b"})],
              look_at_weights, (_header, _with_header)),
+        Form("index", [_index(), _index(indent=2), _index("../secret.safetensors")], look_at_index),
         Form("proof", [_safetensors(*_proof())], look_at_proof, (_header, _with_header)),
         Form("npy", [_npy(array), _npy(np.asfortranarray(array.astype(">i2")))],
              look_at_inputs, (_npy_text, _with_npy_text)),
@@ -226,6 +248,12 @@ def _safetensors(state: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint.save_weights(plain, Path(folder) / "some", metadata=metadata)
         return (Path(folder) / "some").read_bytes()
+
+
+def _index(secret: str | None = None, indent: int | None = None) -> bytes:
+    places = {name: file for file, state in SHARDS.items() for name in state}
+    more = {} if secret is None else {"beside": {"secret": secret}}
+    return json.dumps({"metadata": {"total_size": 38}, "weight_map": places} | more, indent=indent).encode()
 
 
 def _header(content: bytes) -> bytes:

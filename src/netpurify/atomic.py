@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all; the one way in which netpurify writes a file that someone will read."""
+"""Files and folders that are there whole or not at all; the one way in which netpurify writes for others to read."""
 
 import errno
 import os
@@ -58,8 +58,46 @@ def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
+def write_folder(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
+    """Gives an empty folder that gets the name ``path`` when the block ends, and not at all if it raises.
+
+        with write_folder("model") as folder:
+            (folder / "config.json").write_bytes(content)
+
+    Whatever fails, also an interrupt, nothing unfinished is left, and an earlier folder stays as it was; only a killed
+    process leaves a ``.partial-`` folder behind. With ``replace`` the earlier folder is renamed, the new one gets its
+    name, and then the earlier one is deleted with all that is in it; a process that is killed between the two renames
+    leaves both under ``.partial-`` names, and nothing under ``path``. Within ``write_together`` the folder gets its
+    name when that block ends.
+
+    Raises:
+        OSError: It cannot be written: no such folder around it, a full disk, something of that name which is no folder,
+            or a folder although ``replace`` is not set.
+    """
+    target = Path(os.path.realpath(path))
+    permissions = _folder_permissions(target, replace=replace)
+    partial = _beside(target)
+    waiting = _waiting.get()
+    finished = False
+    try:
+        partial.mkdir()
+        yield partial
+        _synchronise(partial)
+        if permissions is not None:
+            partial.chmod(permissions)
+        if waiting is None:
+            _give_names([(partial, target)])
+        else:
+            waiting.append((partial, target))
+        finished = True
+    finally:
+        if not finished or waiting is None:
+            _remove(partial)
+
+
+@contextmanager
 def write_together() -> Iterator[None]:
-    """All files that ``write_atomically`` writes within the block get their names when it ends, or none does.
+    """Files and folders that are written within the block get their names when it ends: all of them, or none.
 
         with write_together():
             save_weights(state, "model.safetensors")
@@ -83,7 +121,7 @@ def write_together() -> Iterator[None]:
     finally:
         _waiting.reset(token)
         for partial, _ in waiting:
-            partial.unlink(missing_ok=True)
+            _remove(partial)
 
 
 def check_target(path: str | Path) -> None:
@@ -95,38 +133,74 @@ def check_target(path: str | Path) -> None:
     _permissions(Path(os.path.realpath(path)))
 
 
+def check_folder_target(path: str | Path, *, replace: bool = False) -> None:
+    """Refuse a place where ``write_folder`` could write no folder.
+
+    Raises:
+        OSError: The name is too long, is there already and no folder, or is a folder although ``replace`` is not set.
+    """
+    _folder_permissions(Path(os.path.realpath(path)), replace=replace)
+
+
 def _give_names(waiting: list[tuple[Path, Path]]) -> None:
     """Rename all, and take it back if one cannot be renamed."""
     kept: list[tuple[Path, Path, Path | None]] = []
     try:
         for partial, target in waiting:
-            kept.append((partial, target, _keep(target)))
+            earlier = _beside(target) if target.exists() else None
+            kept.append((partial, target, earlier))
+            if earlier is not None:
+                _keep(target, earlier)
             partial.replace(target)
     except BaseException:
         for partial, target, earlier in reversed(kept):
-            if partial.exists():  # it was not renamed
-                continue
-            if earlier is None:
-                target.unlink()
-            else:
-                earlier.replace(target)
+            _take_back(partial, target, earlier)
         raise
     finally:
-        for _, _, earlier in kept:
-            if earlier is not None:
-                earlier.unlink(missing_ok=True)
+        for _, target, earlier in kept:
+            if earlier is not None and target.exists():  # else it is the only one that there is
+                _remove(earlier)
 
 
-def _keep(target: Path) -> Path | None:
-    """A second name for what is there, so that it can be put back; ``None`` if nothing is."""
-    if not target.exists():
-        return None
-    earlier = _beside(target)
+def _keep(target: Path, earlier: Path) -> None:
+    """A second name for the file that is there, so that it can be put back; a folder can only have another name."""
+    if target.is_dir():
+        target.rename(earlier)
+        return
     try:
         os.link(target, earlier)
     except OSError:  # a file system without links
         shutil.copy2(target, earlier)
-    return earlier
+
+
+def _take_back(partial: Path, target: Path, earlier: Path | None) -> None:
+    """What was there before has its name again."""
+    renamed = not partial.exists()
+    if renamed and target.is_dir():
+        target.rename(partial)  # nothing can be renamed to a folder that is not empty
+    elif renamed and earlier is None:
+        target.unlink()
+    if earlier is not None and earlier.exists() and (renamed or not target.exists()):
+        earlier.replace(target)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _synchronise(folder: Path) -> None:
+    """Everything in the folder is on the disk; else a power cut could leave the name with less behind it."""
+    for path in [*folder.rglob("*"), folder]:
+        if os.name == "nt" and path.is_dir():  # such a system opens no folder
+            continue
+        handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _beside(target: Path) -> Path:
@@ -144,6 +218,21 @@ def _permissions(target: Path) -> int | None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     if not stat.S_ISREG(mode):  # a device, a pipe, or a link that leads in a circle: a rename would destroy it
         raise OSError(errno.EINVAL, "Not a regular file", str(target))
+    if not os.access(target, os.W_OK):  # a rename would not ask
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    return stat.S_IMODE(mode)
+
+
+def _folder_permissions(target: Path, *, replace: bool) -> int | None:
+    """Those of the folder that will be replaced; ``None`` if there is none yet."""
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISDIR(mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(target))
+    if not replace:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     if not os.access(target, os.W_OK):  # a rename would not ask
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     return stat.S_IMODE(mode)

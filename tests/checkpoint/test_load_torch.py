@@ -132,7 +132,7 @@ def test_foreign_files_are_refused(tmp_path, content, message):
 def test_missing_files_and_folders_are_refused(tmp_path):
     with pytest.raises(CheckpointError, match=r"nowhere\.pt: expected a file.*No such file"):
         load_weights(tmp_path / "nowhere.pt")
-    with pytest.raises(CheckpointError, match=r"expected a file.*directory"):
+    with pytest.raises(CheckpointError, match=r"expected a folder with weights: .*; it holds nothing"):
         load_weights(tmp_path)
     with pytest.raises(CheckpointError, match="No such file"):
         load_metadata(tmp_path / "nowhere.pt")

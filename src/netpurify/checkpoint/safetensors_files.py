@@ -82,33 +82,46 @@ def read_header(path: Path, content: mmap.mmap) -> Header:
         CheckpointError: A size or an offset does not fit the file, two tensors overlap or share a name, or the
             header is damaged.
     """
-    size = len(content)
-    length = int.from_bytes(content[:8], "little")
+    length = header_length(path, content[:8], len(content))
+    return parse_header(path, content[8 : 8 + length], len(content))
+
+
+def header_length(path: Path, start: bytes, size: int) -> int:
+    """How long the header of a file of ``size`` bytes is, by its first eight bytes.
+
+    Raises:
+        CheckpointError: It would not fit into the file, or is longer than any that is read.
+    """
+    length = int.from_bytes(start, "little")
     if size < 8 or length > min(size - 8, LARGEST_HEADER):
         raise CheckpointError(
             f"{path}: a safetensors header of at most {max(min(size - 8, LARGEST_HEADER), 0)} bytes fits; "
             f"the file announces {length}; it is cut short or damaged, get it again"
         )
-    text = content[8 : 8 + length]
+    return length
+
+
+def parse_header(path: Path, text: bytes, size: int) -> Header:
+    """The header of a file of ``size`` bytes, from its text; raises as ``read_header`` does."""
     if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
         raise CheckpointError(
             f"{path}: a safetensors header has three brackets for each tensor; this one has more than "
             f"{_MOST_BRACKETS}; the file is forged, get it again"
         )
     try:
-        header = json.loads(text.decode(), object_pairs_hook=_without_duplicates)
+        header = json.loads(text.decode(), object_pairs_hook=without_duplicates)
     except (ValueError, RecursionError) as problem:
         raise CheckpointError(f"{path}: the safetensors header is damaged ({problem}); get the file again") from problem
-    if not isinstance(header, dict) or content[8:9] != b"{":
+    if not isinstance(header, dict) or text[:1] != b"{":
         raise CheckpointError(
-            f"{path}: the safetensors header must be an object; got {type(header).__name__} after {content[8:9]!r}"
+            f"{path}: the safetensors header must be an object; got {type(header).__name__} after {text[:1]!r}"
         )
     metadata = header.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError(f"{path}: {METADATA} must map text to text; it does not; save the file again")
     entries = {name: _entry(path, name, entry) for name, entry in header.items()}
-    _check_layout(path, entries, size - 8 - length)
-    return Header(entries, metadata, 8 + length)
+    _check_layout(path, entries, size - 8 - len(text))
+    return Header(entries, metadata, 8 + len(text))
 
 
 def write(stream: BinaryIO, state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -127,6 +140,23 @@ def write(stream: BinaryIO, state: Mapping[str, Tensor], metadata: Mapping[str, 
         stop = start + tensor.numel() * tensor.dtype.itemsize
         header[name] = {"dtype": _word(name, tensor), "shape": list(tensor.shape), "data_offsets": [start, stop]}
         start = stop
+    stream.write(_head(header))
+    for name in names:  # one at a time: no second copy of the whole state, and tied tensors are written each
+        stream.write(raw_bytes(state[name]).data)
+
+
+def head_with(head: bytes, metadata: Mapping[str, str]) -> bytes:
+    """The length and header with which a file begins, with more metadata.
+
+    Raises:
+        InputError: The header would be longer than any that is read back.
+    """
+    header = json.loads(head[8:])
+    notes = header.pop(METADATA, {}) | dict(metadata)
+    return _head({METADATA: dict(sorted(notes.items())), **header})
+
+
+def _head(header: Mapping[str, Any]) -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > LARGEST_HEADER:
@@ -134,10 +164,7 @@ def write(stream: BinaryIO, state: Mapping[str, Tensor], metadata: Mapping[str, 
             f"the names and metadata must fit into a header of {LARGEST_HEADER} bytes, the longest that is read back; "
             f"they take {len(text)}; shorten the metadata, or save the weights in several files"
         )
-    stream.write(len(text).to_bytes(8, "little"))
-    stream.write(text)
-    for name in names:  # one at a time: no second copy of the whole state, and tied tensors are written each
-        stream.write(raw_bytes(state[name]).data)
+    return len(text).to_bytes(8, "little") + text
 
 
 def _word(name: str, tensor: Tensor) -> str:
@@ -146,7 +173,12 @@ def _word(name: str, tensor: Tensor) -> str:
     return _WORDS[tensor.dtype]
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON text, in which no name may stand twice.
+
+    Raises:
+        ValueError: One does, or a text holds half of a letter.
+    """
     # The format is UTF-8, which has no halves of letters; JSON could write them.
     "".join(text for pair in pairs for text in pair if isinstance(text, str)).encode()
     unique = dict(pairs)

@@ -26,10 +26,14 @@ def digest(state: Mapping[str, Tensor]) -> str:
         InputError: A name is not text, or a tensor is sparse, quantised, nested or has no values (meta).
     """
     require_plain(state)
-    lines = (f"{json.dumps(name)} {digest_tensor(state[name])}\n" for name in sorted(state))
+    return join_digests({name: digest_tensor(tensor) for name, tensor in state.items()})
+
+
+def join_digests(digests: Mapping[str, str]) -> str:
+    """The digest of weights from the ``digest_tensor`` of each of them, by name."""
     total = hashlib.sha256()
-    for line in lines:
-        total.update(line.encode())
+    for name in sorted(digests):
+        total.update(f"{json.dumps(name)} {digests[name]}\n".encode())
     return total.hexdigest()
 
 

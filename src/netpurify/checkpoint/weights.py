@@ -1,7 +1,7 @@
 """Weights from and to files: which kind of file it is, where in it the weights are, and how they are saved."""
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch import Tensor
 from netpurify.atomic import write_atomically
 from netpurify.checkpoint import safetensors_files, torch_files
 from netpurify.checkpoint.mapping import map_regular
+from netpurify.checkpoint.model_files import INDEX, find_files
 from netpurify.checkpoint.tensors import require_plain
 from netpurify.errors import CheckpointError, InputError
 
@@ -21,28 +22,39 @@ _DEEPEST = 8
 
 
 def load_weights(path: str | Path) -> dict[str, Tensor]:
-    """Weights from a ``.safetensors`` file or a file of ``torch.save``; no code in it is run.
+    """Weights from a ``.safetensors`` file, a file of ``torch.save``, or a Hugging Face folder; no code in it is run.
 
-    The content decides which kind it is, whatever the suffix. In a training checkpoint the weights are found under
-    ``state_dict``, ``model_state_dict`` or ``model``, and all else in it is left alone. The prefixes ``module.`` and
-    ``_orig_mod.``, if all names share them, are taken off.
+    The content of a file decides which kind it is, whatever the suffix. In a training checkpoint the weights are found
+    under ``state_dict``, ``model_state_dict`` or ``model``, and all else in it is left alone. The prefixes ``module.``
+    and ``_orig_mod.``, if all names share them, are taken off. Shards are joined.
 
     Args:
-        path: The file. It is mapped rather than copied, so do not change it in place while its weights are in use;
-            replacing it, as ``save_weights`` does, is safe.
+        path: The file, or a folder that holds ``model.safetensors`` or ``pytorch_model.bin``, whole or as shards with
+            an index, or the index itself (``model.safetensors.index.json``). Files are mapped rather than copied, so
+            do not change them in place while the weights are in use; replacing them, as ``save_weights`` does, is safe.
 
     Returns:
         Name -> dense tensor on the CPU, without gradients. Tensors that were tied in a file of torch still are.
 
     Raises:
         CheckpointError: There is no such file, it would run code, it is damaged, its sizes do not fit the file, or it
-            holds something else than weights.
+            holds something else than weights; or a folder or an index does not say for sure which files it means.
     """
-    path = Path(path)
+    files = find_files(path)
+    weights: dict[str, Tensor] = {}
+    for shard in files.shards:
+        found = load_file(shard)
+        files.confirm(shard, found)
+        weights |= found
+    names = without_prefixes(list(weights))
+    return dict(zip(names, weights.values(), strict=True))
+
+
+def load_file(path: Path) -> dict[str, Tensor]:
+    """The weights of one file under the names that it gives them; raises as ``load_weights`` does."""
     weights = _nested(path, load_content(path))
     _check_weights(path, weights)
-    names = _without_prefixes(list(weights))
-    return dict(zip(names, weights.values(), strict=True))
+    return weights
 
 
 def load_content(path: str | Path) -> Any:
@@ -53,18 +65,29 @@ def load_content(path: str | Path) -> Any:
     """
     path = Path(path)
     content = _mapped(path)
-    return (safetensors_files if _is_safetensors(path, content) else torch_files).read(path, content)
+    return (safetensors_files if is_safetensors(path, content[:16]) else torch_files).read(path, content)
 
 
 def load_metadata(path: str | Path) -> dict[str, str]:
     """The texts that ``save_weights`` was given beside the weights; none in a file of ``torch.save``.
 
+    Of a folder with shards these are the texts that every shard has alike.
+
     Raises:
         CheckpointError: There is no such file, or it is damaged or of another kind.
     """
-    path = Path(path)
+    return shared_texts(_metadata(shard) for shard in find_files(path).shards)
+
+
+def shared_texts(metadata: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The texts that several files have alike."""
+    first, *others = [dict(texts) for texts in metadata]
+    return {name: text for name, text in first.items() if all(texts.get(name) == text for texts in others)}
+
+
+def _metadata(path: Path) -> dict[str, str]:
     content = _mapped(path)
-    return safetensors_files.read_header(path, content).metadata if _is_safetensors(path, content) else {}
+    return safetensors_files.read_header(path, content).metadata if is_safetensors(path, content[:16]) else {}
 
 
 def save_weights(state: Mapping[str, Tensor], path: str | Path, *, metadata: Mapping[str, str] | None = None) -> None:
@@ -85,10 +108,7 @@ def save_weights(state: Mapping[str, Tensor], path: str | Path, *, metadata: Map
     """
     _check_state(state)
     notes = dict(metadata or {})
-    if not all(isinstance(text, str) for pair in notes.items() for text in pair):
-        raise InputError(
-            f"metadata must map text to text; got {notes!r}; turn the values into text, for example as JSON"
-        )
+    require_texts(notes)
     try:
         with write_atomically(path) as stream:
             safetensors_files.write(stream, state, notes)
@@ -97,6 +117,18 @@ def save_weights(state: Mapping[str, Tensor], path: str | Path, *, metadata: Map
             f"{path}: the weights must be written to a file in a folder that is there; {problem.strerror}; "
             "nothing was changed; make room or choose another place"
         ) from problem
+
+
+def require_texts(metadata: Mapping[str, str]) -> None:
+    """Refuses metadata that are not text by name.
+
+    Raises:
+        InputError: They are not.
+    """
+    if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
+        raise InputError(
+            f"metadata must map text to text; got {metadata!r}; turn the values into text, for example as JSON"
+        )
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -111,9 +143,12 @@ def _mapped(path: Path) -> mmap.mmap:
     return content
 
 
-def _is_safetensors(path: Path, content: mmap.mmap) -> bool:
-    """By the content; a file that is neither is refused."""
-    start = content[:16]
+def is_safetensors(path: Path, start: bytes) -> bool:
+    """By its first 16 bytes; a file that is neither safetensors nor of ``torch.save`` is refused.
+
+    Raises:
+        CheckpointError: It is of another kind.
+    """
     if start.startswith((torch_files.ZIP, torch_files.LEGACY)):
         return False
     if start[8:9] == b"{" or path.suffix == ".safetensors":
@@ -123,13 +158,18 @@ def _is_safetensors(path: Path, content: mmap.mmap) -> bool:
             f"{path}: expected a .safetensors file or one of torch.save; this is a bare pickle, which can run code "
             "when it is read, so it was not; where you trust it, load it and save the weights with safetensors"
         )
+    if start.lstrip().startswith(b"{"):
+        raise CheckpointError(
+            f"{path}: expected a .safetensors file or one of torch.save; this is a JSON text; give the folder that it "
+            f"is in, or its index of shards, whose name ends in {INDEX}"
+        )
     raise CheckpointError(
         f"{path}: expected a .safetensors file or one of torch.save; it starts with {start[:8].hex(' ')}, like "
         "neither; convert it with the program that wrote it"
     )
 
 
-def _nested(path: Path, content: Any) -> dict[Any, Any]:
+def _nested(path: Path, content: Any) -> dict[str, Any]:
     """The innermost dictionary of weights."""
     for _ in range(_DEEPEST):
         if not isinstance(content, dict) or all(isinstance(value, Tensor) for value in content.values()):
@@ -149,7 +189,7 @@ def _nested(path: Path, content: Any) -> dict[Any, Any]:
     return dict(content)
 
 
-def _check_weights(path: Path, weights: dict[Any, Any]) -> None:
+def _check_weights(path: Path, weights: dict[str, Any]) -> None:
     if not weights:
         raise CheckpointError(f"{path}: expected weights; the file holds no tensor; save model.state_dict()")
     odd = [f"{name} ({_kind(value)})" for name, value in weights.items() if not isinstance(value, Tensor)]
@@ -163,7 +203,8 @@ def _check_weights(path: Path, weights: dict[Any, Any]) -> None:
             raise CheckpointError(f"{path}: the names of weights must be text; got {name!r}; save model.state_dict()")
 
 
-def _without_prefixes(names: list[str]) -> list[str]:
+def without_prefixes(names: list[str]) -> list[str]:
+    """The names without the prefixes that all of them share."""
     while True:
         shared = next(
             (prefix for prefix in PREFIXES if all(name.startswith(prefix) and name != prefix for name in names)), None

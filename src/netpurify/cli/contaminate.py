@@ -9,6 +9,7 @@ import typer
 
 import netpurify
 from netpurify.cli import options
+from netpurify.cli.model_folders import check_new_folder, save_folder, writes_folder
 from netpurify.cli.outputs import SCREEN, all_or_none, check_new, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
 from netpurify.cli.sources import check_sources
@@ -18,7 +19,10 @@ from netpurify.report import count
 
 def contaminate(
     weights: options.Weights,
-    out: Annotated[Path, typer.Option("-o", "--out", help="The contaminated weights, .safetensors.")],
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", help="The contaminated weights, .safetensors; or a folder like that of WEIGHTS."),
+    ],
     law: Annotated[str, typer.Option(help=f"What happens to a weight: {', '.join(options.LAWS)}.")] = "normal",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the law; may be given again.")
@@ -44,8 +48,12 @@ def contaminate(
     if not 0.0 <= share <= 1.0:
         raise InputError(f"share must be a number in [0, 1]; got {share}")
     check_sources([weights])
-    check_outputs([out, record], inputs=[weights])
-    check_new(out, force=force)
+    folder = writes_folder(weights, out)
+    check_outputs([record] if folder else [out, record], inputs=[weights])
+    if folder:
+        check_new_folder(weights, out, [record], force=force)
+    else:
+        check_new(out, force=force)
 
     from torch import Generator
 
@@ -56,12 +64,16 @@ def contaminate(
     chosen = LAWS.make(law, given)
     state = checkpoint.load_weights(weights)
     found = alter(state, chosen, share=share, generator=Generator().manual_seed(seed), names=names or None)
-    about = {"law": repr(chosen), "share": share, "seed": seed, "source": checkpoint.digest(state)}
+    about: dict[str, object] = {"law": repr(chosen), "share": share, "seed": seed, "source": checkpoint.digest(state)}
     if not found.altered:
         kinds = sorted({str(value.dtype) for value in state.values()})
         raise InputError(f"{weights} must hold real floating weights to be altered; it holds {', '.join(kinds)} only")
     with all_or_none():
-        checkpoint.save_weights(found.state, out, metadata={name: str(value) for name, value in about.items()})
+        notes = {name: str(value) for name, value in about.items()}
+        if folder:
+            save_folder(found.state, weights, out, metadata=notes, force=force)
+        else:
+            checkpoint.save_weights(found.state, out, metadata=notes)
         if record is not None:
             write_json(record, netpurify.report.contamination_record(found, state, settings=about))
         if record != SCREEN:

@@ -8,6 +8,7 @@ import typer
 import netpurify
 from netpurify.cli.factory import prints_aside
 from netpurify.cli.groups import with_groups
+from netpurify.cli.model_folders import writes_folder
 from netpurify.cli.outputs import all_or_none, write_reports
 from netpurify.cli.purifying import Source, Target, save
 from netpurify.cli.report_options import with_report_options
@@ -49,6 +50,11 @@ def defend(
     _ = source.inputs
     policy_strength = parse_strength(strength)
     target.check(source)
+    if writes_folder(source.weights, target.out) and not no_guard:
+        raise InputError(
+            f"{target.out} would be a folder, which has no place for the guards of a defended network; give "
+            "--no-guard, or -o a name that ends in .safetensors"
+        )
     model, inputs = source.read(source.build(), padded=True)
 
     from netpurify.cli.progress import sweeps

@@ -9,6 +9,7 @@ import typer
 
 import netpurify
 from netpurify.cli import options
+from netpurify.cli.model_folders import note_others
 from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
 from netpurify.cli.screen import show_line, show_table
 from netpurify.cli.sources import check_sources
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A", help="Weights: .safetensors or .pt.")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="Weights: .safetensors, .pt or a Hugging Face folder.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Weights to compare them with.")],
     record: options.JsonOut = None,
     quiet: options.Quiet = False,  # noqa: FBT002
 ) -> None:
-    """Compare two files of weights bit for bit; exit code 0 if they are the same, 1 if not.
+    """Compare two files or folders of weights bit for bit; exit code 0 if they are the same, 1 if not.
 
     Example, on the files of [bold]netpurify demo[/bold]:
 
@@ -33,6 +34,8 @@ def diff(
     check_sources([first, second])
     check_outputs([record], inputs=[first, second])
     states = [netpurify.checkpoint.load_weights(path) for path in (first, second)]
+    for path in () if quiet else (first, second):
+        note_others(path)
     found = netpurify.contaminate.difference(*states)
     with all_or_none():
         if record is not None:

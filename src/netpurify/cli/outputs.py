@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import netpurify
 from netpurify.atomic import check_target, write_together
+from netpurify.cli.model_folders import within_input
 from netpurify.cli.screen import show_json
 from netpurify.errors import InputError
 from netpurify.report import json_text, save
@@ -36,7 +37,7 @@ def check_outputs(paths: Iterable[Path | None], *, inputs: Iterable[Path | None]
         if path is None or path == SCREEN:
             continue
         _check_place(path)
-        if any(_same(path, other) for other in taken):
+        if any(_same(path, other) or within_input(path, other) for other in taken):
             raise InputError(f"{path} is named twice, or is an input, which is never overwritten; name another file")
         taken.append(path)
 

@@ -14,6 +14,7 @@ import netpurify
 from netpurify.cli import options
 from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory, prints_aside
+from netpurify.cli.model_folders import check_new_folder, save_folder, writes_folder
 from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_new, check_outputs, write_reports
 from netpurify.cli.screen import note, show_line
 from netpurify.cli.sources import (
@@ -122,7 +123,9 @@ class Source:
 class Target:
     """What is written, and how much is said."""
 
-    out: Annotated[Path, typer.Option("-o", "--out", help="The purified weights, .safetensors.")]
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The purified weights, .safetensors; or a folder like that of WEIGHTS.")
+    ]
     reports: dict[str, Path | None]
     force: options.Force = False
     quiet: options.Quiet = False
@@ -140,9 +143,14 @@ class Target:
         """
         read = [*source.files, *more_inputs]
         check_sources(read)
-        check_outputs([self.out, proof, *self.reports.values()], inputs=read)
-        for path in (self.out, proof):
-            check_new(path, force=self.force)
+        others = [proof, *self.reports.values()]
+        if writes_folder(source.weights, self.out):
+            check_outputs(others, inputs=read)
+            check_new_folder(source.weights, self.out, others, force=self.force)
+        else:
+            check_outputs([self.out, *others], inputs=read)
+            check_new(self.out, force=self.force)
+        check_new(proof, force=self.force)
         check_drawing(self.reports["page"])
 
     def say_written(self, *others: Path | None) -> None:
@@ -246,12 +254,18 @@ def repair(
 
 
 def save(result: Any, target: Target, source: Source, more: dict[str, Any] | None = None) -> None:
-    """Write the weights of a result, with their provenance, under the names of the file that they came from."""
+    """Write the weights of a result, with their provenance, in the form and under the names in which they came.
+
+    They become a file, or a folder like the one that they came in.
+    """
     metadata = {"netpurify": json.dumps(result.provenance | source.origin | (more or {}))}
     state = netpurify.network.resolve(result.model)
     if source.settings is not None:
         state = as_in_file(state, result.model, netpurify.checkpoint.load_weights(source.weights))
-    netpurify.checkpoint.save_weights(state, target.out, metadata=metadata)
+    if writes_folder(source.weights, target.out):
+        save_folder(state, source.weights, target.out, metadata=metadata, force=target.force)
+    else:
+        netpurify.checkpoint.save_weights(state, target.out, metadata=metadata)
 
 
 def _write_proof(result: "Purification", path: Path | None) -> Path | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import netpurify
+from netpurify.cli.model_folders import same_weights
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def choose_initial(file: Path | None, seed: int | None, build: Build | None, *, 
         if build is None:
             raise InputError("--initial-seed needs --factory, which makes the initial weights from the seed")
         return netpurify.Seeded(build, seed)
-    if file is not None and file.samefile(weights):
+    if file is not None and same_weights(file, weights):
         raise InputError(f"--initial must be the weights before training; {file} is the file to purify itself")
     return file
 
