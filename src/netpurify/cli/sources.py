@@ -161,8 +161,8 @@ class Inputs:
             raise InputError(f"{odd} must not be given for text, which becomes tokens; leave it out")
         if not self.is_text and self.length is not None:
             raise InputError(f"--length is for text; {self.path} is none; leave it out, or give a .txt file")
-        if self.dtype not in _DTYPES:
-            raise InputError(f"--dtype must be {', '.join(_DTYPES)}; got {self.dtype!r}")
+        if self.dtype not in _DTYPES or (self.dtype != "auto" and self.path.is_dir()):
+            raise InputError(f"--dtype must be {', '.join(_DTYPES)}, and auto for images; got {self.dtype!r}")
 
     def read(self, batch: int | None = None) -> Data:
         """The inputs themselves.

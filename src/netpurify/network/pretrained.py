@@ -25,8 +25,8 @@ _REMOTE = ("auto_map", "trust_remote_code", "attn_implementation", "experts_impl
 """Settings that can make transformers load code from elsewhere; names that begin with _ are its own notes."""
 _REPEATED = re.compile("layer|block|depth|expert|stage")
 """Parts of the names of settings that say how many modules are built."""
-_MOST_MODULES = 10_000
-"""How many of one kind are built if there is no file of weights that would have to fill them."""
+_MOST_MODULES = 1_000
+"""How many modules of one kind are believed at least, even if the file of weights has fewer tensors."""
 _UNUSED = re.compile(
     r"(^|\.)(attn\.(masked_)?bias|attention\.(masked_)?bias|position_ids|rotary_emb\.inv_freq|embeddings\.token_type_ids)$"
 )
@@ -54,7 +54,7 @@ def load_pretrained(weights: str | Path, *, config: str | Path | None = None) ->
     path = beside if config is None else Path(config)
     state = checkpoint.load_weights(weights)
     require_unquantised(state, str(weights))
-    build = _builder(path, most=len(state))
+    build = _builder(path, most=max(_MOST_MODULES, len(state)))
     network = _shell(build, state, path, weights)
     fill(network, _named(state, network), file=weights, builder=_builder_words(path))
     return network.eval()
@@ -169,8 +169,8 @@ def _require_sizes(path: Path, settings: Any, most: int, name: str = "") -> None
             _require_sizes(path, value, most, name)
     elif type(settings) is int and settings > most and _REPEATED.search(name) and not name.endswith(("_id", "_size")):
         raise InputError(
-            f"{path}: {name} must be at most {most}, the number of tensors in the weights; got {settings}; get the "
-            "settings of these weights"
+            f"{path}: {name} must be at most {most}, since there are no more tensors for them; got {settings}; get "
+            "the settings of these weights"
         )
 
 

@@ -12,6 +12,7 @@ from netpurify.data.inputs.naming import Dtype, target
 from netpurify.errors import DataError
 
 _LARGEST = 2**63 - 1
+_UNSIGNED = getattr(torch, "uint64", None)  # older versions of torch do not have it
 
 
 def to_target(path: Path, values: Any, dtype: Dtype, *, name: str | None) -> Tensor:
@@ -43,7 +44,7 @@ def _from_tensor(path: Path, tensor: Tensor, dtype: Dtype, name: str | None) -> 
     copy = tensor.to(getattr(torch, wanted), copy=True).contiguous()
     if wanted == "int64":
         _require_whole(path, kind, lambda: bool((tensor == tensor.trunc()).all()))
-        if (tensor.dtype == torch.uint64 and bool((copy < 0).any())) or (
+        if (tensor.dtype == _UNSIGNED and bool((copy < 0).any())) or (
             kind == "f" and bool((tensor.abs() > _LARGEST).any())
         ):
             raise _beyond(path)

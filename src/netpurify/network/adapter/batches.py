@@ -62,6 +62,8 @@ def remedy(error: BaseException) -> str:
         return "this model looks its inputs up in a table, so give whole numbers (int64), such as token ids"
     if any(words in text for words in _OTHER_DTYPE):
         return "layers that multiply need floats (inputs.float(), --dtype float32), embeddings whole numbers (int64)"
+    if "padding token" in text:
+        return "give inputs one by one (batch=1, --batch 1), or set pad_token_id in config.json"
     if "index out of range" in text or "out of bounds" in text:
         return "the inputs hold whole numbers beyond the model's table; make them with the tokenizer of this model"
     if isinstance(error, TypeError) and "unexpected keyword argument" in text:
