@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Seeded,
         check,
         load_defended,
+        load_pretrained,
         purify,
         scan,
     )
@@ -63,6 +64,7 @@ __all__ = [
     "findings",
     "lad",
     "load_defended",
+    "load_pretrained",
     "network",
     "paper",
     "purify",

@@ -5,6 +5,7 @@ import os
 import pickle
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def pt(content: object, *, legacy: bool = False) -> bytes:
     return stream.getvalue()
 
 
-def load(folder: Path, content: bytes, *, name: str = "some", **options) -> torch.Tensor:
+def load(folder: Path, content: bytes, *, name: str = "some", **options) -> Any:
     (folder / name).write_bytes(content)
     return load_inputs(folder / name, **options)
 
@@ -75,13 +76,76 @@ def test_every_kind_of_file_gives_the_same_numbers(tmp_path, content):
         assert np.array_equal(inputs.numpy(), VALUES[:limit])
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool", "float16", "float32", ">i2"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bool", "float16", "float32", ">i2"])
 @pytest.mark.parametrize("form", [npy, lambda array: pt(torch.from_numpy(array.astype(array.dtype.newbyteorder("="))))])
 def test_other_numbers_become_float32_without_scaling(tmp_path, dtype, form):
     array = np.array([[0, 1, 200]]).astype(dtype)
     inputs = load(tmp_path, form(array))
     assert inputs.dtype == torch.float32
     assert inputs.tolist() == [[0.0, 1.0, 1.0 if dtype == "bool" else 200.0]]
+
+
+WHOLE = np.array([[0, 1, 200], [7, 30521, 2]])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", ">i8", "uint32", "uint64"])
+def test_whole_numbers_of_32_and_64_bits_stay_whole(tmp_path, dtype):
+    kind = np.dtype(dtype)
+    for content in (npy(WHOLE.astype(kind)), pt(torch.from_numpy(WHOLE.astype(kind.newbyteorder("="))))):
+        inputs = load(tmp_path, content)
+        assert inputs.dtype == torch.int64
+        assert inputs.tolist() == WHOLE.tolist()
+
+
+def test_dtype_can_be_asked_for(tmp_path):
+    assert load(tmp_path, npy(WHOLE), dtype="float32").dtype == torch.float32
+    for content in (npy(WHOLE.astype("uint16")), npy(WHOLE.astype("float32")), pt(torch.from_numpy(WHOLE * 1.0))):
+        inputs = load(tmp_path, content, dtype="int64")
+        assert inputs.dtype == torch.int64
+        assert inputs.tolist() == WHOLE.tolist()
+    for content in (npy(VALUES), pt(TENSOR)):
+        with pytest.raises(DataError, match="expected whole numbers for the dtype int64; got fractions"):
+            load(tmp_path, content, dtype="int64")
+    with pytest.raises(InputError, match="dtype must be auto, float32, int64"):
+        load(tmp_path, npy(WHOLE), dtype="int8")
+    with pytest.raises(InputError, match=r"dtype must be .* auto for a folder"):
+        load_inputs(tmp_path, dtype="int64")
+    with pytest.raises(InputError, match=r"dtype is for a single array; .* holds a, b"):
+        load(tmp_path, npz(a=WHOLE, b=WHOLE), dtype="int64")
+
+
+MASK, PIXELS = np.array([[True, False, True], [True, True, True]]), np.full((2, 3, 4, 4), 255, np.uint8)
+NAMED = {"input_ids": WHOLE.astype("int16"), "attention_mask": MASK, "pixel_values": PIXELS, "extra": VALUES[:2]}
+FORMS = {
+    "npz": lambda arrays: npz(**arrays),
+    "packed npz": lambda arrays: npz(packed=True, **arrays),
+    "pt": lambda arrays: pt({name: torch.from_numpy(array) for name, array in arrays.items()} | {"made": "today"}),
+    "safetensors": lambda arrays: save({name: torch.from_numpy(array) for name, array in arrays.items()}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("limit", [None, 1])
+def test_several_arrays_are_named_inputs(tmp_path, form, limit):
+    found = load(tmp_path, FORMS[form](NAMED | {"labels": np.arange(2)}), limit=limit)
+    assert {name: value.dtype for name, value in found.items()} == {
+        "input_ids": torch.int64, "attention_mask": torch.bool, "pixel_values": torch.float32, "extra": torch.float64
+    }  # fmt: skip
+    for name, array in NAMED.items():
+        assert found[name].tolist() == array[:limit].tolist(), name
+        assert found[name].is_contiguous()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_which_arrays_are_named_inputs(tmp_path, form):
+    make = FORMS[form]
+    assert list(load(tmp_path, make({"input_ids": WHOLE}))) == ["input_ids"]  # an argument of a network, by its name
+    assert torch.is_tensor(load(tmp_path, make({"something": WHOLE})))
+    assert torch.is_tensor(load(tmp_path, make({"something": WHOLE, "y": np.arange(2)})))
+    assert torch.is_tensor(load(tmp_path, make({"x": WHOLE, "mask": np.arange(9)})))
+    assert set(load(tmp_path, make({"left": WHOLE, "right": VALUES[:2], "length": np.arange(2)}))) == {
+        "left", "right", "length"
+    }  # fmt: skip
 
 
 def test_inputs_do_not_follow_the_file(tmp_path):
@@ -146,7 +210,15 @@ REFUSED = {
     "no rows": (npy(np.ones((0, 3))), r"got the shape \[0, 3\]"),
     "NaN": (npy(spoilt(np.nan)), r"every value must be finite; 2 of 30 are not, the first at \[3, 1, 2\]"),
     "infinity": (pt(torch.from_numpy(spoilt(-np.inf))), r"2 of 30 are not, the first at \[3, 1, 2\]"),
-    "too many arrays": (npz(a=VALUES, b=VALUES), "expected one array, or one that is called inputs.*got a, b"),
+    "arrays of other lengths": (npz(a=VALUES, b=VALUES[:2]), "must have the same number of rows.*got a 5, b 2"),
+    "tensors of other lengths": (pt({"a": TENSOR, "b": TENSOR[:2]}), "must have the same number of rows.*got a 5, b 2"),
+    "named numbers": (pt({"a": torch.tensor(1), "b": torch.tensor(2)}), "must have the same number of rows"),
+    "weights": (save({"0.weight": TENSOR, "0.bias": TENSOR.clone()}), "expected one array.*got 0.bias, 0.weight"),
+    "too large for int64": (npy(np.full((2, 2), 2**63, np.uint64)), "whole numbers up to 9223372036854775807"),
+    "too large for int64 in a tensor": (
+        pt(torch.full((2, 2), -1).view(torch.uint64)),
+        "whole numbers up to 9223372036854775807",
+    ),
     "two likely arrays": (npz(x=VALUES, data=VALUES), "expected one array.*got x, data"),
     "objects in an archive": (archive({"x.npy": npy(np.array([[None]]), pickled=True)}), "could run code"),
     "archive cut": (npz(x=VALUES)[:-30], "cut short or damaged"),

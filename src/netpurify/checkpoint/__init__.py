@@ -15,6 +15,7 @@ Sizes that a file announces are checked against its own before memory is taken; 
 from netpurify.checkpoint.copying import check_like, save_like
 from netpurify.checkpoint.mapping import open_regular
 from netpurify.checkpoint.model_files import ModelFiles, find_files
+from netpurify.checkpoint.settings import read_settings
 from netpurify.checkpoint.shards import TensorEntry
 from netpurify.checkpoint.tensors import digest, digest_tensor, raw_bytes, require_plain, unusual
 from netpurify.checkpoint.weights import load_content, load_metadata, load_weights, save_weights
@@ -22,6 +23,6 @@ from netpurify.checkpoint.weights_file import WeightsFile, open_weights
 
 __all__ = [
     "ModelFiles", "TensorEntry", "WeightsFile", "check_like", "digest", "digest_tensor", "find_files", "load_content",
-    "load_metadata", "load_weights", "open_regular", "open_weights", "raw_bytes", "require_plain", "save_like",
-    "save_weights", "unusual",
+    "load_metadata", "load_weights", "open_regular", "open_weights", "raw_bytes", "read_settings", "require_plain",
+    "save_like", "save_weights", "unusual",
 ]  # fmt: skip

@@ -35,7 +35,7 @@ def check(
     """
     _ = source.inputs
     start.check()
-    read = [source.weights, start.initial, source.data]
+    read = [*source.files, start.initial]
     check_sources(read)
     check_outputs([record], inputs=read)
     build = source.build()

@@ -13,6 +13,7 @@ from netpurify.cli.outputs import all_or_none, write_reports
 from netpurify.cli.purifying import Source, Target, save
 from netpurify.cli.report_options import with_report_options
 from netpurify.cli.screen import note
+from netpurify.cli.sources import count_inputs
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ def defend(
             f"{target.out} would be a folder, which has no place for the guards of a defended network; give "
             "--no-guard, or -o a name that ends in .safetensors"
         )
-    model, inputs = source.read(source.build())
+    model, inputs = source.read(source.build(), padded=True)
 
     from netpurify.cli.progress import sweeps
 
-    with prints_aside(), sweeps(len(inputs), quiet=target.quiet) as follow:
+    with prints_aside(), sweeps(count_inputs(inputs), quiet=target.quiet) as follow:
         policy = netpurify.Defend(policy_strength, guard=not no_guard, max_disagreement=max_disagreement)
         result = netpurify.network.purify(
             model, inputs, policy=policy, layers=source.layers or None, batch=source.batch, progress=follow
@@ -66,7 +67,7 @@ def defend(
     summary = netpurify.report.summarise(result)
     with all_or_none():
         _say(result, summary, target)
-        save(result, target, source.origin, like=source.weights)
+        save(result, target, source)
         files = {"contaminated": source.weights, "data": source.data, "defended": target.out}
         write_reports(result, target.reports, files)
         if not target.on_screen:

@@ -1,11 +1,11 @@
-"""The user's own network: built by a factory that the user names, filled with weights from a file."""
+"""The user's own network: built by a factory that the user names."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     Build = Callable[[], nn.Module]
-_SHOWN = 5
-"""Names that a message lists before it only counts."""
 _LETTERS = 200
 """Letters of an argument that a message repeats."""
 
@@ -51,25 +49,6 @@ def find_factory(name: str, arguments: str | None = None) -> Build:
         return found
 
     return build
-
-
-def fill(model: nn.Module, state: Mapping[str, Tensor], *, file: Path) -> None:
-    """Put the weights of a file into the network, in the dtypes of the file, with the guards of a defended one.
-
-    Raises:
-        InputError: Names are missing, unexpected or of another shape; the message lists them. Or a guard is damaged.
-    """
-    from netpurify.network import place_guards
-
-    place_guards(model, state)
-    own: dict[str, Any] = model.state_dict(keep_vars=True)
-    _check_fit(own, state, file)
-    _check_dtypes(own, state, file)
-    for name, value in state.items():
-        # The file's dtype counts: weights that are rounded on the way in would all seem altered a little.
-        if own[name].dtype != value.dtype:
-            own[name].data = own[name].data.to(value.dtype)
-    model.load_state_dict(state, strict=False)
 
 
 def _import(name: str) -> Any:
@@ -134,48 +113,5 @@ def _keywords(text: str | None) -> dict[str, Any]:
     return found
 
 
-def _check_fit(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) -> None:
-    from torch import Tensor
-
-    # A file may hold tied weights once, under any of their names.
-    places = {value.data_ptr() for name, value in own.items() if isinstance(value, Tensor) and name in state}
-    missing = [
-        name
-        for name, value in own.items()
-        if name not in state and not (isinstance(value, Tensor) and value.numel() and value.data_ptr() in places)
-    ]
-    shapes = [
-        f"{name} {list(state[name].shape)} instead of {list(value.shape)}"
-        for name, value in own.items()
-        if name in state and state[name].shape != value.shape
-    ]
-    parts = [("missing", missing), ("unexpected", [name for name in state if name not in own]), ("mis-shaped", shapes)]
-    problems = [f"{word}: {_some(names)}" for word, names in parts if names]
-    if problems:
-        raise InputError(
-            f"{file} must hold the weights of the network that --factory builds; {'; '.join(problems)}; "
-            "give the factory or the --factory-args of this file"
-        )
-
-
-def _check_dtypes(own: Mapping[str, Any], state: Mapping[str, Tensor], file: Path) -> None:
-    """Refuse whole numbers, truth values and complex numbers where the network has real ones."""
-    odd = [
-        f"{name} of {value.dtype}"
-        for name, value in state.items()
-        if own[name].is_floating_point() and not value.is_floating_point()
-    ]
-    if odd:
-        raise InputError(
-            f"{file} must hold real floating weights where the network that --factory builds has them; got "
-            f"{_some(odd)}; give the weights as they were trained, not quantised or converted"
-        )
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}..."
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -37,19 +37,30 @@ _MANY = 10**9
 """More than any count of inputs, channels, workers or trials that means something."""
 
 Weights = Annotated[
-    Path, typer.Argument(metavar="WEIGHTS", help="The weights: .safetensors, .pt of torch.save, or a folder.")
+    Path,
+    typer.Argument(metavar="WEIGHTS", help="The weights: .safetensors, .pt of torch.save, or a Hugging Face folder."),
 ]
 Factory = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="MODULE:FUNCTION", help="Builds the network; your own code, also from the current folder, which is run."
+        metavar="MODULE:FUNCTION",
+        help="Builds the network; your own code, which is run. Not needed where a config.json is beside the weights.",
     ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="Settings from which transformers builds the network; else those beside the weights."),
+]
+Tokenizer = Annotated[Path | None, typer.Option(help="tokenizer.json for text; else the one beside the weights.")]
+Length = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Tokens at which a line of text is cut; else 128.")]
+Dtype = Annotated[
+    str, typer.Option(metavar="auto|float32|int64", help="Of the numbers in a file; auto keeps 32 and 64 bit integers.")
 ]
 FactoryArgs = Annotated[
     str | None, typer.Option(metavar="JSON", help="Keyword arguments of the factory, as a JSON object.")
 ]
 Data = Annotated[
-    Path, typer.Option(help="Clean inputs without labels: .npy, .npz, .pt, .safetensors or a folder of images.")
+    Path, typer.Option(help="Clean inputs without labels: .npy, .npz, .pt, .safetensors, .txt or a folder of images.")
 ]
 Initial = Annotated[Path | None, typer.Option(help="The weights before training: .safetensors, .pt or a folder.")]
 InitialSeed = Annotated[

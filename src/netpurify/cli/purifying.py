@@ -3,7 +3,8 @@
 # No ``from __future__ import annotations`` here: the fields below are options, whose types the parser reads.
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,14 +17,24 @@ from netpurify.cli.factory import find_factory, prints_aside
 from netpurify.cli.model_folders import check_new_folder, save_folder, writes_folder
 from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_new, check_outputs, write_reports
 from netpurify.cli.screen import note, show_line
-from netpurify.cli.sources import Inputs, check_initial, check_sources, choose_initial, read_network
+from netpurify.cli.sources import (
+    Inputs,
+    as_in_file,
+    check_initial,
+    check_sources,
+    choose_initial,
+    count_inputs,
+    find_settings,
+    read_network,
+)
 from netpurify.engine import check_engine
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from netpurify.cli.factory import Build
+    from netpurify.cli.sources import Data
     from netpurify.network import Project, Purification, Recover
 
 
@@ -32,9 +43,10 @@ class Source:
     """The network, and the clean inputs."""
 
     weights: options.Weights
-    factory: options.Factory
     data: options.Data
+    factory: options.Factory = None
     factory_args: options.FactoryArgs = None
+    config: options.Config = None
     layers: options.Layers = None
     size: options.Size = None
     channels: options.Channels = None
@@ -42,6 +54,9 @@ class Source:
     mean: options.Mean = None
     std: options.Std = None
     batch: options.Batch = 32
+    dtype: options.Dtype = "auto"
+    tokenizer: options.Tokenizer = None
+    length: options.Length = None
 
     @property
     def inputs(self) -> Inputs:
@@ -50,28 +65,58 @@ class Source:
         Raises:
             InputError: An option does not fit.
         """
-        return Inputs.of(self.data, self.size, self.channels, self.limit, self.mean, self.std)
+        plain = Inputs.of(self.data, self.size, self.channels, self.limit, self.mean, self.std)
+        settings = self.settings
+        folder = None if settings is None else settings.parent
+        found = replace(plain, dtype=self.dtype, tokenizer=self.tokenizer, length=self.length, folder=folder)
+        found.check()
+        return found
+
+    @property
+    def settings(self) -> Path | None:
+        """From what transformers builds the network; ``None`` if a factory does."""
+        return None if self.factory is not None else self.config or find_settings(self.weights)
+
+    @property
+    def files(self) -> list[Path | None]:
+        """What is read, besides the initial weights."""
+        return [self.weights, self.data, self.config, self.tokenizer]
 
     @property
     def origin(self) -> dict[str, Any]:
         """How the network was built, for the metadata of the weights."""
-        return {"factory": self.factory, "factory_args": self.factory_args}
+        settings = self.settings
+        built = {"factory": self.factory, "factory_args": self.factory_args}
+        return built if settings is None else built | {"config": str(settings)}
 
     def build(self) -> "Build":
-        """The factory of the network.
+        """What builds the network without its weights: the factory, or transformers from the settings.
 
         Raises:
             InputError: It cannot be found.
         """
-        return find_factory(self.factory, self.factory_args)
+        if self.factory is not None and self.config is not None:
+            raise InputError("--factory and --config exclude each other; give the one that builds the network")
+        if self.factory is not None:
+            return find_factory(self.factory, self.factory_args)
+        if self.factory_args is not None:
+            raise InputError("--factory-args are arguments of --factory; give both, or none")
+        settings = self.settings
+        if settings is None:
+            raise InputError(
+                f"what builds the network must be known; there is no config.json beside {self.weights}; give --factory "
+                "MODULE:FUNCTION, or --config FILE for a network of transformers"
+            )
+        return partial(netpurify.network.from_config, settings)
 
-    def read(self, build: "Build") -> "tuple[nn.Module, Tensor]":
-        """The network and the clean inputs.
+    def read(self, build: "Build", *, padded: bool = False) -> "tuple[nn.Module, Data]":
+        """The network and the clean inputs; lines of text are filled up to one length if ``padded``.
 
         Raises:
             InputError: They do not fit each other.
         """
-        return read_network(self.weights, build), self.inputs.read()
+        model = read_network(self.weights, None if self.factory is None else build, self.settings)
+        return model, self.inputs.read(None if padded else self.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +142,7 @@ class Target:
         Raises:
             InputError: There are some.
         """
-        read = [source.weights, source.data, *more_inputs]
+        read = [*source.files, *more_inputs]
         check_sources(read)
         others = [proof, *self.reports.values()]
         if writes_folder(source.weights, self.out):
@@ -187,13 +232,13 @@ def repair(
 
     quiet, layers = target.quiet, source.layers or None
     model, inputs = source.read(build)
-    with prints_aside(), compiling(quiet=quiet), LayerBar(model, layers, len(inputs), quiet=quiet) as bar:
+    with prints_aside(), compiling(quiet=quiet), LayerBar(model, layers, count_inputs(inputs), quiet=quiet) as bar:
         result = netpurify.network.purify(
             model, inputs, policy=policy, layers=layers, batch=source.batch, progress=bar.follow
         )
     summary = netpurify.report.summarise(result)
     with all_or_none():
-        save(result, target, source.origin | {"initial_seed": start.initial_seed}, like=source.weights)
+        save(result, target, source, {"initial_seed": start.initial_seed})
         proof = _write_proof(result, fits.proof)
         files = {
             "contaminated": source.weights, "initial": start.initial, "data": source.data, "purified": target.out,
@@ -209,12 +254,17 @@ def repair(
     return summary.exit_code
 
 
-def save(result: Any, target: Target, origin: dict[str, Any], *, like: Path) -> None:
-    """Write the weights of a result, with their provenance: as a file, or as a folder like the one they came in."""
-    metadata = {"netpurify": json.dumps(result.provenance | origin)}
+def save(result: Any, target: Target, source: Source, more: dict[str, Any] | None = None) -> None:
+    """Write the weights of a result, with their provenance, in the form and under the names in which they came.
+
+    They become a file, or a folder like the one that they came in.
+    """
+    metadata = {"netpurify": json.dumps(result.provenance | source.origin | (more or {}))}
     state = netpurify.network.resolve(result.model)
-    if writes_folder(like, target.out):
-        save_folder(state, like, target.out, metadata=metadata, force=target.force)
+    if source.settings is not None:
+        state = as_in_file(state, result.model, netpurify.checkpoint.load_weights(source.weights))
+    if writes_folder(source.weights, target.out):
+        save_folder(state, source.weights, target.out, metadata=metadata, force=target.force)
     else:
         netpurify.checkpoint.save_weights(state, target.out, metadata=metadata)
 

@@ -13,7 +13,7 @@ from netpurify.cli import options
 from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import find_factory
 from netpurify.cli.screen import complain, show_line, show_table
-from netpurify.cli.sources import check_initial, check_sources, choose_initial
+from netpurify.cli.sources import check_initial, check_sources, choose_initial, find_settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,6 +48,10 @@ def verify(
     start = choose_initial(initial, initial_seed, build, weights=contaminated)
     states = {"contaminated": netpurify.checkpoint.load_weights(contaminated), "initial": _read(start)}
     states["purified"] = netpurify.checkpoint.load_weights(purified)
+    settings = find_settings(contaminated)
+    # A file of a network of transformers may have other names than the network has, of which the proof speaks.
+    if settings is not None and netpurify.checkpoint.digest(states["contaminated"]) != claimed.digests["contaminated"]:
+        states = _as_in_network(states, contaminated, purified, settings)
     problems = _compare_digests(claimed, states, quiet=quiet)
     if not problems:
         with compiling(quiet=quiet):
@@ -66,6 +70,20 @@ def _read(initial: Path | Seeded | None) -> dict[str, Tensor] | None:
     from netpurify.network import resolve
 
     return resolve(initial)
+
+
+def _as_in_network(
+    states: Mapping[str, dict[str, Tensor] | None], contaminated: Path, purified: Path, settings: Path
+) -> dict[str, dict[str, Tensor] | None]:
+    """The weights under the names of the network that transformers builds from its settings."""
+    from netpurify.network import load_pretrained, names_in, resolve
+
+    model, initial = load_pretrained(contaminated, config=settings), states["initial"]
+    return {
+        "contaminated": resolve(model),
+        "initial": initial and {name: initial[given] for given, name in names_in(model, initial).items()},
+        "purified": resolve(load_pretrained(purified, config=settings)),
+    }
 
 
 def _compare_digests(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | None], *, quiet: bool) -> list[str]:

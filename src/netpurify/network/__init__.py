@@ -5,6 +5,8 @@
     result.model, result.altered, result.verify()
     defence = purify(model, inputs, policy=Defend())                  deep networks, poisoned in training; no proof
 
+A network may come from a Hugging Face folder: ``model = load_pretrained("folder")``, with netpurify[hf].
+
 The steps of the method can be used one by one, as ``layer_by_layer`` does:
 
     network = prepare(model, inputs, initial=initial)
@@ -21,6 +23,7 @@ Inside: ``adapter`` writes layers as matrices and their inputs as rows, ``polici
 """
 
 from netpurify.network.adapter.layers import Layer, layers_of, register_layer
+from netpurify.network.adapter.names import names_in
 from netpurify.network.adapter.reference import Seeded, Skipped, resolve
 from netpurify.network.adapter.span import Span, SpanError
 from netpurify.network.adapter.weights import Weights
@@ -28,6 +31,7 @@ from netpurify.network.agreement import Agreement
 from netpurify.network.comparison.comparing import compare_tensors
 from netpurify.network.comparison.records import Coverage, Entries, TensorComparison, TensorVerdict
 from netpurify.network.comparison.scanning import Scan, scan
+from netpurify.network.filling import fill
 from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_design, fit_units, pose
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
@@ -49,6 +53,7 @@ from netpurify.network.policies.policy import LayerPolicy, Policy
 from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
 from netpurify.network.prepared import Network, capture, prepare
+from netpurify.network.pretrained import from_config, load_pretrained
 from netpurify.network.proof.file import ProofFile, load_proof, save_proof
 from netpurify.network.proof.verification import LayerProofCheck, ProofCheck, RepairClaim, verify_proof
 from netpurify.network.purification import Purification, purify_layers
@@ -105,11 +110,15 @@ __all__ = [
     "capture",
     "check",
     "compare_tensors",
+    "fill",
     "fit_units",
+    "from_config",
     "layer_by_layer",
     "layers_of",
     "load_defended",
+    "load_pretrained",
     "load_proof",
+    "names_in",
     "place_guards",
     "pose",
     "prepare",

@@ -10,13 +10,19 @@ from torch import Tensor, nn
 
 from netpurify import checkpoint
 from netpurify.errors import InputError
+from netpurify.network.adapter.admission import (
+    duplicate,
+    require_unquantised,
+    require_values,
+    unwrapped,
+)
 from netpurify.network.adapter.capture import BATCH, Data, Forward, Runner, digest_of_data
 from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.names import under_names_of
 from netpurify.network.adapter.reference import (
     Initial,
     Skipped,
     differs,
-    duplicate,
     reference_matrix,
     require_layers,
     resolve,
@@ -121,12 +127,12 @@ def prepare(
         raise InputError(f"batch must be at least 1; got {batch}")
     copy = duplicate(model)
     modes = {name: module.training for name, module in copy.named_modules()}
-    reference = None if initial is None else resolve(initial)
+    reference = None if initial is None else _fitting(initial, copy)
     if isinstance(initial, nn.Module | Mapping) and reference is not None:  # the caller may go on training it
         reference = {name: value.clone() for name, value in reference.items()}
     chosen = None if layers is None else list(layers)
     # Before any input goes through: a pass would fill lazy layers with random weights.
-    known, skipped = sort_layers(copy, reference, chosen, ties(model))
+    known, skipped = sort_layers(copy, reference, chosen, ties(unwrapped(model)))
     return Network(
         model=copy,
         data=data,
@@ -138,6 +144,18 @@ def prepare(
         chosen=chosen,
         _modes=modes,
     )
+
+
+def _fitting(initial: Initial, model: nn.Module) -> dict[str, Tensor]:
+    """The initial weights under the model's names: files may have or lack a prefix."""
+    if isinstance(initial, nn.Module):
+        require_values(initial, "the initial network")
+    given = initial.state_dict() if isinstance(initial, nn.Module) else initial
+    if isinstance(given, Mapping):  # before the resolved ones, from which packed values that are no tensors are gone
+        require_unquantised(given, "the initial weights")
+    found = resolve(given)
+    require_unquantised(found, "the initial weights")
+    return under_names_of(model, found)
 
 
 def capture(network: Network, layer: Layer) -> list[Span]:

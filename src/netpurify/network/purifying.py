@@ -23,8 +23,10 @@ def purify(
     """Purify a network with a few clean inputs, without labels and without training.
 
     Args:
-        model: The contaminated network; it is left as it is.
-        data: Clean inputs: a tensor, a ``DataLoader`` or a list of batches; labels are ignored.
+        model: The contaminated network; it is left as it is. What ``DataParallel`` wraps is purified
+            without the wrapper.
+        data: Clean inputs: a tensor or NumPy array, a mapping of named ones, which become keyword arguments, a
+            ``DataLoader`` or a list of batches; labels are ignored.
         policy: What to do. ``Recover(initial)`` is for weights that were altered after training: noise, bit flips,
             tampering. ``Project(initial)`` is for weights that were poisoned during training: Algorithm 2 of the paper.
             ``Defend()`` is for deep networks that were poisoned during training, where clean inputs span every

@@ -4,6 +4,8 @@ import math
 import os
 import re
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,22 @@ MOST_PIXELS = 89_478_485
 """Of one image, as it is or resized: so many Pillow opens without a warning."""
 
 
-def read_images(folder: Path, *, size: tuple[int, int] | None, channels: int | None, limit: int | None) -> Tensor:
-    """The images below ``folder``, sorted by name, as [n, channels, h, w] in [0, 1]; see ``files.load_inputs``.
+def read_images(
+    folder: Path,
+    *,
+    size: tuple[int, int] | None,
+    channels: int | None,
+    limit: int | None,
+    shape: Callable[[Any], Any] | None = None,
+) -> Tensor:
+    """The images below ``folder``, sorted by name, as [n, channels, h, w] in [0, 1]; see ``reading.load_inputs``.
+
+    Args:
+        folder: Where they are.
+        size: Height and width of the inputs; ``None`` if they come from the images.
+        channels: 1 or 3; ``None`` as they come.
+        limit: Only the first so many.
+        shape: Gives a Pillow image its size; ``None`` for a plain resize to ``size``.
 
     Raises:
         DataError: There are no images, one cannot be used or differs from the first, or Pillow is not installed.
@@ -40,10 +56,11 @@ def read_images(folder: Path, *, size: tuple[int, int] | None, channels: int | N
     module = require_pillow("images of a folder are read by Pillow", "save the images as one .npy array")
     if size is not None:
         _require_memory(folder, len(paths), (*size, channels or 1))  # before the first is made larger
-    first = _pixels(module, paths[0], size, channels)
+    shape = shape or (None if size is None else partial(_resized, size=size, resample=module.Resampling.BILINEAR))
+    first = _pixels(module, paths[0], shape, channels)
     inputs = _room(folder, len(paths), first.shape)
     for position, path in enumerate(paths):
-        pixels = _pixels(module, path, size, channels) if position else first
+        pixels = _pixels(module, path, shape, channels) if position else first
         if pixels.shape != first.shape:
             raise DataError(
                 f"{path}: expected {_shape(first)}, like {paths[0].name}; got {_shape(pixels)}; "
@@ -70,7 +87,11 @@ def _image_files(folder: Path) -> list[Path]:
     return sorted(files, key=lambda path: path.relative_to(folder).parts)
 
 
-def _pixels(module: Any, path: Path, size: tuple[int, int] | None, channels: int | None) -> NDArray[np.uint8]:
+def _resized(image: Any, *, size: tuple[int, int], resample: int) -> Any:
+    return image if image.size == size[::-1] else image.resize(size[::-1], resample)
+
+
+def _pixels(module: Any, path: Path, shape: Callable[[Any], Any] | None, channels: int | None) -> NDArray[np.uint8]:
     """One image as [h, w, channels]."""
     try:
         with warnings.catch_warnings():
@@ -79,9 +100,11 @@ def _pixels(module: Any, path: Path, size: tuple[int, int] | None, channels: int
                 deep = _deep(image)
                 grey = channels == 1 or (channels is None and image.mode in _GREY)
                 plain = None if deep else image.convert("L" if grey else "RGB")
-        if plain is not None and size is not None and plain.size != size[::-1]:
-            plain = plain.resize(size[::-1], module.Resampling.BILINEAR)
+        if plain is not None and shape is not None:
+            plain = shape(plain)
         pixels = np.atleast_3d(np.array(plain))
+    except DataError as problem:  # of ``shape``
+        raise DataError(f"{path}: {problem}; give a size, or take the image out") from problem
     except Exception as problem:  # a damaged image can lead Pillow's readers to any error
         first = str(problem).split("\n", maxsplit=1)[0][:200]
         raise DataError(f"{path}: the image cannot be read ({first}); repair it or take it out") from problem

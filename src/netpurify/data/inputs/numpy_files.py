@@ -6,18 +6,16 @@ import os
 import re
 import warnings
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netpurify.data.inputs.naming import chosen, require_same_rows
 from netpurify.errors import DataError
 
 NPY = b"\x93NUMPY"
-NAMES = ("inputs", "x", "images", "data")
-"""Names of the array that is taken, if a file holds several."""
 _LENGTHS = {b"\1\0": 2, b"\2\0": 4}
 """Bytes of the field that holds the header's length, by version; version 3 is for records with non-ASCII names."""
 _LONGEST_HEADER = 10_000
@@ -43,20 +41,24 @@ def read_npy(stream: BinaryIO, what: str, *, limit: int | None) -> NDArray:
     return _read(stream, os.fstat(stream.fileno()).st_size, what, limit)
 
 
-def read_npz(stream: BinaryIO, what: str, *, limit: int | None) -> NDArray:
-    """The first ``limit`` rows of the array in a ``.npz`` file, packed or not; see ``chosen`` for which.
+def read_npz(stream: BinaryIO, what: str, *, limit: int | None) -> NDArray | dict[str, NDArray]:
+    """The first ``limit`` rows of the arrays in a ``.npz`` file, packed or not; see ``naming.chosen`` for which.
+
+    Returns:
+        One array, or several by name.
 
     Raises:
-        DataError: As for ``read_npy``, or no array can be chosen, or it unpacks to an unlikely size.
+        DataError: As for ``read_npy``, or no array can be chosen, or one unpacks to an unlikely size.
     """
     try:
         with zipfile.ZipFile(stream) as archive:
             entries = [entry for entry in archive.namelist() if entry.endswith(".npy")]
-            name = chosen([entry.removesuffix(".npy") for entry in entries], what)
-            entry = archive.getinfo(f"{name}.npy")
-            _check_ratio(what, name, entry, os.fstat(stream.fileno()).st_size)
-            with archive.open(entry) as content:
-                return _read(content, entry.file_size, f"{what}: {name}", limit)
+            choice = chosen([entry.removesuffix(".npy") for entry in entries], what)
+            size = os.fstat(stream.fileno()).st_size
+            if isinstance(choice, str):
+                return _read_entry(archive, choice, size, what, limit)
+            require_same_rows({name: _rows(archive, name, size, what) for name in choice}, what)
+            return {name: _read_entry(archive, name, size, what, limit) for name in choice}
     except DataError:
         raise
     except Exception as problem:  # a damaged archive can lead the unpackers to any error
@@ -72,27 +74,19 @@ def is_npz(stream: BinaryIO, path: Path) -> bool:
         return path.suffix == ".npz"
 
 
-def floats(array: NDArray) -> NDArray:
-    """A copy in float32, or in float64 if it has that many digits, in this machine's byte order and row by row."""
-    wide = array.dtype.kind == "f" and array.dtype.itemsize >= 8
-    with np.errstate(over="ignore"):  # of longer floats; what becomes infinite is refused later
-        return array.astype(np.float64 if wide else np.float32, order="C")
+def _read_entry(archive: zipfile.ZipFile, name: str, size: int, what: str, limit: int | None) -> NDArray:
+    entry = archive.getinfo(f"{name}.npy")
+    _check_ratio(what, name, entry, size)
+    with archive.open(entry) as content:
+        return _read(content, entry.file_size, f"{what}: {name}", limit)
 
 
-def chosen(names: Sequence[str], what: str) -> str:
-    """The one name there is, or the one that is called inputs, x, images or data.
-
-    Raises:
-        DataError: There is none, or more than one.
-    """
-    likely = list(names) if len(names) == 1 else [name for name in names if name in NAMES]
-    if len(likely) != 1:
-        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        raise DataError(
-            f"{what}: expected one array, or one that is called {', '.join(NAMES)}; got {shown or 'none'}; "
-            "save the inputs alone"
-        )
-    return likely[0]
+def _rows(archive: zipfile.ZipFile, name: str, size: int, what: str) -> int:
+    """How many rows the header of an array announces."""
+    entry = archive.getinfo(f"{name}.npy")
+    _check_ratio(what, name, entry, size)
+    with archive.open(entry) as content:
+        return _header(content, f"{what}: {name}")[0][0]
 
 
 def _check_ratio(what: str, name: str, entry: zipfile.ZipInfo, size: int) -> None:

@@ -1,16 +1,16 @@
 """Clean inputs from the user's own files: arrays, tensors, or a folder of images."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from netpurify.checkpoint import load_content, open_regular
 from netpurify.data.inputs.image_folders import MOST_PIXELS, SUFFIXES, read_images
-from netpurify.data.inputs.numpy_files import NPY, chosen, floats, is_npz, read_npy, read_npz
+from netpurify.data.inputs.naming import DTYPES, Dtype, chosen, require_same_rows
+from netpurify.data.inputs.numbers import to_target
+from netpurify.data.inputs.numpy_files import NPY, is_npz, read_npy, read_npz
 from netpurify.errors import CheckpointError, DataError, InputError
 
 _ZIP = b"PK\x03\x04"
@@ -18,13 +18,22 @@ _KINDS = ".npy, .npz, .pt (a tensor), .safetensors, or a folder of images"
 
 
 def load_inputs(
-    path: str | Path, *, size: tuple[int, int] | None = None, channels: int | None = None, limit: int | None = None
-) -> Tensor:
+    path: str | Path,
+    *,
+    size: tuple[int, int] | None = None,
+    channels: int | None = None,
+    limit: int | None = None,
+    dtype: Dtype = "auto",
+) -> Tensor | dict[str, Tensor]:
     """Network inputs, one in each row, from a file or a folder that holds no code.
 
-    - ``.npy``, ``.npz``, ``.safetensors`` and tensors of ``torch.save`` are taken as they are, told by their content:
-      float32 and float64 stay, other numbers, also whole ones and truth values, become float32 *without scaling*.
-      Of several arrays in a file, the one called ``inputs``, ``x``, ``images`` or ``data`` counts.
+    - ``.npy``, ``.npz``, ``.safetensors`` and tensors of ``torch.save`` are taken as they are, told by their content.
+      float32 and float64 stay. Whole numbers of 32 and 64 bits, such as tokens, become int64. Shorter ones, such as
+      pixels, truth values and other floats become float32 *without scaling*.
+    - Of several arrays in a file, the one called ``inputs``, ``x``, ``images`` or ``data`` counts, and labels are left
+      out. Several others, or any that is named as an argument of transformers' networks, such as ``input_ids`` or
+      ``pixel_values``, are named inputs: a dictionary, whose entries become keyword arguments of the network. There
+      whole numbers of any length become int64, and truth values stay.
     - Images of a folder and those below it, sorted by name, become [n, channels, h, w] in [0, 1]. Hidden files are
       skipped, transparency is dropped, and the orientation is that of the stored pixels. Needs Pillow,
       ``netpurify[data]``.
@@ -34,60 +43,37 @@ def load_inputs(
         size: (height, width) to which images are resized (bilinear, antialiased); without it all must have the same.
         channels: 1 turns images grey, 3 into RGB; without it all must be grey, or all in colour.
         limit: Only the first so many inputs are read.
+        dtype: ``"float32"`` or ``"int64"`` for a single array instead of what is said above.
 
     Raises:
-        InputError: An option is wrong, or ``size`` or ``channels`` are given for something else than a folder.
+        InputError: An option is wrong, or is given for something else than it is for.
         DataError: There is no such file, it is damaged or foreign, could run code, does not hold inputs, or a value
             is not finite.
     """
     path = Path(path)
-    _check_options(path, size, channels, limit)
+    _check_options(path, size, channels, limit, dtype)
     if path.is_dir():
         return read_images(path, size=size, channels=channels, limit=limit)
-    inputs = _tensor(path, limit)
-    if inputs.ndim < 2 or not inputs.numel():
-        raise DataError(
-            f"{path}: expected at least one input in rows, [n, ...]; got the shape {list(inputs.shape)}; "
-            "stack the inputs along a first axis"
-        )
-    _check_finite(path, inputs)
+    inputs = _read(path, limit, dtype)
+    for values in inputs.values() if isinstance(inputs, dict) else [inputs]:
+        # A named input may be one number for each row, such as a length.
+        if values.ndim < (1 if isinstance(inputs, dict) else 2) or not values.numel():
+            raise DataError(
+                f"{path}: expected at least one input in rows, [n, ...]; got the shape {list(values.shape)}; "
+                "stack the inputs along a first axis"
+            )
+        _check_finite(path, values)
     return inputs
 
 
-def normalise(inputs: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """(inputs - mean) / std for each channel, as new memory.
-
-    Args:
-        inputs: [n, channels, ...], floats.
-        mean: One number for each channel, or one for all.
-        std: Likewise, above 0.
-
-    Raises:
-        InputError: The numbers are not as many as the channels, not finite, or a ``std`` is not above 0.
-    """
-    if inputs.ndim < 2 or not inputs.dtype.is_floating_point:
-        raise InputError(f"inputs must be floats [n, channels, ...]; got {inputs.dtype}, shape {list(inputs.shape)}")
-    channels = inputs.shape[1]
-    for name, values in (("mean", mean), ("std", std)):
-        if len(values) not in (1, channels) or not all(math.isfinite(value) for value in values):
-            raise InputError(
-                f"{name} must be {channels} finite numbers, one for each channel, or 1; got {list(values)}"
-            )
-    if min(std) <= 0:
-        raise InputError(f"std must be above 0; got {list(std)}")
-    broad = (1, -1, *[1] * (inputs.ndim - 2))
-    centre, scale = (inputs.new_tensor(list(values)).reshape(broad) for values in (mean, std))
-    return (inputs - centre) / scale
-
-
-def _tensor(path: Path, limit: int | None) -> Tensor:
+def _read(path: Path, limit: int | None, dtype: Dtype) -> Tensor | dict[str, Tensor]:
     try:
         with open_regular(path) as stream:
             start = stream.read(len(NPY))
             if start == NPY:
-                return torch.from_numpy(floats(read_npy(stream, str(path), limit=limit)))
+                return _converted(path, read_npy(stream, str(path), limit=limit), dtype)
             if start.startswith(_ZIP) and is_npz(stream, path):
-                return torch.from_numpy(floats(read_npz(stream, str(path), limit=limit)))
+                return _converted(path, read_npz(stream, str(path), limit=limit), dtype)
         if path.suffix.lower() in SUFFIXES:
             raise DataError(f"{path}: expected a folder of images; got a single one; give the folder")
         content = load_content(path)
@@ -95,27 +81,39 @@ def _tensor(path: Path, limit: int | None) -> Tensor:
         raise DataError(f"{path}: expected a file or folder that can be read; {problem.strerror}") from problem
     except CheckpointError as problem:
         raise DataError(f"{problem}; inputs come as {_KINDS}") from problem
-    return _floats(path, _chosen_tensor(path, content), limit)
+    return _converted(path, _chosen_tensors(path, content, limit), dtype)
 
 
-def _chosen_tensor(path: Path, content: Any) -> Tensor:
+def _chosen_tensors(path: Path, content: Any, limit: int | None) -> Tensor | dict[str, Tensor]:
     if isinstance(content, dict):
         tensors = {str(name): value for name, value in dict.items(content) if isinstance(value, Tensor)}
-        content = tensors[chosen(list(tensors), str(path))]
+        choice = chosen(list(tensors), str(path))
+        if not isinstance(choice, str):
+            rows = {name: len(tensors[name]) if tensors[name].ndim else 0 for name in choice}
+            require_same_rows(rows, str(path))
+            return {name: tensors[name].detach()[:limit] for name in choice}
+        content = tensors[choice]
     if not isinstance(content, Tensor):
         raise DataError(f"{path}: expected a tensor of inputs; got {type(content).__name__}; save the tensor alone")
-    return content
+    return content.detach()[:limit] if content.ndim else content.detach()
 
 
-def _floats(path: Path, tensor: Tensor, limit: int | None) -> Tensor:
-    if tensor.is_complex():
-        raise DataError(f"{path}: expected whole or real numbers; got {tensor.dtype}; save real numbers")
-    dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
-    rows = tensor.detach()[:limit] if tensor.ndim else tensor.detach()
-    return rows.to(dtype, copy=True).contiguous()  # a copy: the file may change, these must not
+def _converted(path: Path, found: Any, dtype: Dtype) -> Tensor | dict[str, Tensor]:
+    """Copies in the dtypes that a network takes: the file may change, these must not."""
+    if not isinstance(found, dict):
+        return to_target(path, found, dtype, name=None)
+    if dtype != "auto":
+        raise InputError(
+            f"dtype is for a single array; {path} holds {', '.join(list(found)[:5])}; save each array in its own dtype"
+        )
+    return {name: to_target(path, values, dtype, name=name) for name, values in found.items()}
 
 
-def _check_options(path: Path, size: tuple[int, int] | None, channels: int | None, limit: int | None) -> None:
+def _check_options(
+    path: Path, size: tuple[int, int] | None, channels: int | None, limit: int | None, dtype: Dtype
+) -> None:
+    if dtype not in DTYPES or (dtype != "auto" and path.is_dir()):
+        raise InputError(f"dtype must be {', '.join(DTYPES)}, and auto for a folder of images; got {dtype!r}")
     if limit is not None and (type(limit) is not int or limit < 1):
         raise InputError(f"limit must be a whole number of at least 1; got {limit!r}")
     if channels not in (None, 1, 3):

@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,16 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
+from netpurify.network.adapter.batches import BATCH, Data, batches, remedy, tensors_in
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.span import Span, SpanError
 
-Data = Tensor | Iterable[Any]
-"""Clean inputs: one tensor, or batches that can be read several times, such as a list or a ``DataLoader``."""
 Forward = Callable[[nn.Module, Any], Any]
 """Calls a model on one batch, for models that need more than ``model(inputs)``."""
-BATCH = 32
-"""How many inputs of a tensor go through the network at a time."""
-_LABELS = ("label", "labels", "target", "targets")
 
 
 class Halt(BaseException):  # not an Exception, so that a model's own ``except Exception`` does not catch it
@@ -31,57 +27,12 @@ class _Done(Halt):
     """The layer was called for the last time in this pass; the rest of the pass is not needed."""
 
 
-def batches(data: Data, batch: int = BATCH) -> Iterator[Any]:
-    """The inputs, batch by batch, labels left out.
-
-    Raises:
-        InputError: There are no inputs, they are not finite, or they can be read only once.
-    """
-    if isinstance(data, Tensor):
-        if not data.dim() or not data.shape[0]:
-            raise InputError(f"data must hold at least one clean input; got shape {list(data.shape)}")
-        data = data.split(batch)
-    if isinstance(data, Iterator) or not isinstance(data, Iterable):
-        raise InputError(
-            "data must be a tensor, a DataLoader or a list of batches, since it is read again for every layer; got "
-            f"{type(data).__name__}; make a list of it, or give a DataLoader"
-        )
-    empty = True
-    for number, content in enumerate(data):
-        empty = False
-        yield _inputs(content, number)
-    if empty:
-        raise InputError("data must hold at least one batch of clean inputs; got none")
-
-
-def _inputs(batch: Any, number: int) -> Any:
-    """The inputs of a batch: a tensor itself, the first entry of a tuple, a mapping without its labels."""
-    if isinstance(batch, Mapping):
-        inputs: Any = {name: value for name, value in batch.items() if name not in _LABELS}
-    elif isinstance(batch, Sequence) and not isinstance(batch, str) and len(batch):
-        inputs = batch[0]
-    else:
-        inputs = batch
-    for value in _tensors(inputs):
-        if value.is_floating_point() and not torch.isfinite(value).all():
-            raise InputError(f"clean inputs must be finite; batch {number} has NaN or infinite entries; leave them out")
-    return inputs
-
-
-def _tensors(inputs: Any) -> Iterator[Tensor]:
-    if isinstance(inputs, Tensor):
-        yield inputs
-    elif isinstance(inputs, Mapping | list | tuple):
-        for value in inputs.values() if isinstance(inputs, Mapping) else inputs:
-            yield from _tensors(value)
-
-
 def digest_of_data(data: Data) -> str:
     """SHA-256 of the inputs' dtypes, shapes and bytes; it does not depend on their order or their batches."""
     digests = []
     with _quiet(data):
         for inputs in batches(data):
-            for value in _tensors(inputs):
+            for value in tensors_in(inputs):
                 for row in torch.atleast_1d(value.detach().cpu()).contiguous():
                     content = row.reshape(-1).view(torch.uint8).numpy().tobytes() if row.numel() else b""
                     digests.append(hashlib.sha256(f"{row.dtype}{list(row.shape)}".encode() + content).digest())
@@ -97,7 +48,7 @@ class Runner:
         self._data = data
         self._forward = forward
         self._batch = batch
-        first = next(model.parameters(), None)
+        first = next((value for value in model.parameters() if not value.is_meta), None)
         self._device = torch.device("cpu") if first is None else first.device
         self._dtype = torch.float32 if first is None or not first.is_floating_point() else first.dtype
 
@@ -189,10 +140,10 @@ class Runner:
         except (InputError, KeyboardInterrupt, Halt):
             raise
         except BaseException as error:  # a network that ends itself (SystemExit, GeneratorExit) must not end the caller
-            shapes = [list(value.shape) for value in _tensors(moved)]
+            shapes = [list(value.shape) for value in tensors_in(moved)]
             raise InputError(
                 f"the model must accept the clean inputs; called with {shapes or type(moved).__name__} it raised "
-                f"{type(error).__name__}: {error}; give inputs of the right shape, or a forward function"
+                f"{type(error).__name__}: {error}; {remedy(error)}"
             ) from error
 
     def _move(self, inputs: Any) -> Any:

@@ -1,6 +1,5 @@
 """The initial weights, from any source, and which layers of a network can be purified with them."""
 
-import copy
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -174,28 +173,6 @@ def _same(value: Tensor, given: Tensor | None) -> bool:
     if value.dtype != given.dtype and not (value.is_floating_point() and given.is_floating_point()):
         return False
     return bool((raw_bytes(value) == raw_bytes(given.to(value.dtype))).all())
-
-
-def duplicate(model: nn.Module) -> nn.Module:
-    """A copy of the caller's network to work on.
-
-    Raises:
-        InputError: It cannot be copied.
-    """
-    if not isinstance(model, nn.Module):
-        raise InputError(f"model must be a torch.nn.Module; got {type(model).__name__}")
-    if any("_orig_mod" in name.split(".") for name, _ in model.named_modules()):
-        raise InputError(
-            "the model must not be compiled, since hooks do not see the layers of a compiled one; give the model that "
-            "torch.compile was given (its _orig_mod), and compile the purified network"
-        )
-    try:
-        return copy.deepcopy(model)
-    except Exception as error:
-        raise InputError(
-            f"the model must allow copy.deepcopy, since the caller's is never changed; it raised "
-            f"{type(error).__name__}: {error}"
-        ) from error
 
 
 def ties(model: nn.Module) -> dict[str, set[str]]:
