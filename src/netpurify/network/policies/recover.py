@@ -78,4 +78,8 @@ class Recover(LayerPolicy):
 def _why_left(regressions: Regressions) -> str:
     if all(design is None for design in regressions.designs):
         return "the clean inputs span every direction, so no weight can be proven wrong; fewer inputs would span less"
-    return "too few weights agree on one fit: too many are altered, or the clean inputs do not span what training saw"
+    return (
+        "too few weights agree on one fit: too many are altered, the clean inputs do not span what training saw, the "
+        "layer was trained with Adam, RMSprop or another optimiser that rescales each weight's step, or the initial "
+        "weights are not those of its training"
+    )

@@ -1,5 +1,7 @@
 """Weight decay: the factor by which training shrank a layer's initial weights, and whether it recovers units."""
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,9 +16,11 @@ _PROBES = 16
 """Units that are fitted first: if none of them is recovered, the other units are not tried."""
 _SAMPLE = 64
 """Units from which the decay is estimated."""
+Chosen = Sequence[tuple[int, NDArray[np.intp]]]
+"""Some units of a layer: the number of a group and units within it, for one group after the other."""
 
 
-def choose_decay(regressions: Regressions, given: float | None) -> tuple[float, bool]:
+def choose_decay(regressions: Regressions, given: float | None, probes: Chosen | None = None) -> tuple[float, bool]:
     """The decay factor, and whether some units can be recovered with it.
 
     First no decay is tried (factor 1). Only if none of 16 probe units is recovered is a factor estimated, and it is
@@ -25,14 +29,16 @@ def choose_decay(regressions: Regressions, given: float | None) -> tuple[float, 
     Args:
         regressions: The regressions of the layer, without decay.
         given: The factor, if it is known.
+        probes: The units to try; ``None`` for 16 at equal distances.
     """
     first = 1.0 if given is None else given
-    if _probe(regressions, first):
+    tried = sample_units(regressions.weights, _PROBES) if probes is None else probes
+    if _any_agrees(regressions, first, tried):
         return first, True
     if given is not None:
         return first, False
     weights, samples = regressions.weights, []
-    for group, units in _sample(weights, _SAMPLE):
+    for group, units in sample_units(weights, _SAMPLE):
         span = regressions.spans[group]
         basis, live = _tight_basis(span, regressions.designs[group]), span.live()
         initial = weights.initial[group][:, units].astype(np.float64)
@@ -40,27 +46,38 @@ def choose_decay(regressions: Regressions, given: float | None) -> tuple[float, 
             initial[-1] = 0.0  # biases are often exempt from decay, and must not bias the estimate
         samples.append(trimmed.UnitGroup(basis, weights.difference(group, units), initial, live))
     estimate = trimmed.decay(samples)
-    if 0.0 < estimate < 1.0 and _probe(regressions, estimate):  # decay shrinks weights, and leaves their sign
+    if 0.0 < estimate < 1.0 and _any_agrees(
+        regressions, estimate, tried
+    ):  # decay shrinks weights, and leaves their sign
         return estimate, True
     return 1.0, False
 
 
-def _probe(regressions: Regressions, decay: float) -> bool:
-    """Whether any of 16 units is recovered with this decay."""
+def _any_agrees(regressions: Regressions, decay: float, units: Chosen) -> bool:
+    """Whether any of these units is recovered with this decay."""
+    return any(agree.any() for agree in agreeing(regressions, decay, units))
+
+
+def agreeing(regressions: Regressions, decay: float, units: Chosen) -> Iterator[NDArray[np.bool_]]:
+    """Which units are recovered with this decay, for one group after the other; groups without a design are left out.
+
+    Args:
+        regressions: The regressions of the layer.
+        decay: Factor that weight decay left on the initial weights.
+        units: The units to fit.
+    """
     weights = regressions.weights
-    for group, units in _sample(weights, _PROBES):
+    for group, chosen in units:
         design = regressions.designs[group]
         if design is not None:
-            difference = weights.difference(group, units, decay)
-            solution = lad.solve(design, difference, noise_floor=regressions.noise_floors[group][units])
+            difference = weights.difference(group, chosen, decay)
+            solution = lad.solve(design, difference, noise_floor=regressions.noise_floors[group][chosen])
             certificate = lad.verify(design, difference, solution.claim)
             altered = ~(np.asarray(solution.residual) == 0.0)
-            if evidence.proven(certificate, design, altered, np.isnan(difference)).any():
-                return True
-    return False
+            yield evidence.proven(certificate, design, altered, np.isnan(difference))
 
 
-def _sample(weights: Weights, count: int) -> list[tuple[int, NDArray[np.intp]]]:
+def sample_units(weights: Weights, count: int) -> list[tuple[int, NDArray[np.intp]]]:
     """About ``count`` units, at equal distances over the groups and within them."""
     groups = np.unique(np.linspace(0, weights.groups - 1, min(weights.groups, count)).astype(np.intp))
     each = max(1, count // groups.size)
