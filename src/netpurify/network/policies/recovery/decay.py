@@ -46,9 +46,8 @@ def choose_decay(regressions: Regressions, given: float | None, probes: Chosen |
             initial[-1] = 0.0  # biases are often exempt from decay, and must not bias the estimate
         samples.append(trimmed.UnitGroup(basis, weights.difference(group, units), initial, live))
     estimate = trimmed.decay(samples)
-    if 0.0 < estimate < 1.0 and _any_agrees(
-        regressions, estimate, tried
-    ):  # decay shrinks weights, and leaves their sign
+    shrinks = 0.0 < estimate < 1.0  # decay shrinks weights, and leaves their sign
+    if shrinks and _any_agrees(regressions, estimate, tried):
         return estimate, True
     return 1.0, False
 
