@@ -69,6 +69,21 @@ def test_as_many_units_agree_as_purify_recovers(name):
     assert last.provisional == (agreeing > 0 and last.probed > 0)
 
 
+def test_strong_decay_is_found_where_inputs_are_of_very_different_size():
+    """Trimmed least squares converges too slowly here, and gave a factor with which no unit agreed."""
+    network = networks.seeded(lambda: nn.Sequential(nn.Linear(120, 6)))
+    sizes = torch.logspace(-2, 1, 120)
+    inputs, labels = networks.seeded(lambda: (sizes * torch.rand(15, 120), torch.randint(0, 6, (15,))), seed=1)
+    initial = copy.deepcopy(network)
+    networks.train(network, inputs, labels, network.parameters(), steps=100, lr=0.01, momentum=0.9, weight_decay=0.05)
+    dirty, masks = networks.altered(network, Normal(0.0, 0.02), 0.05, names=["0.weight"])
+    result = purify(dirty, inputs, policy=Recover(initial))
+    assert result.layers[0].count(0) == 6
+    assert result.layers[0].decay < 0.9
+    assert networks.positions(result.altered) == networks.truth(masks)
+    assert check(dirty, inputs, initial=initial).layers[0].agreeing == 6
+
+
 def test_other_initial_weights_are_named_as_a_cause_by_check_and_by_recover():
     network, initial, inputs = one_after_the_other()
     other = networks.seeded(small, seed=9)

@@ -45,6 +45,7 @@ from netpurify.network.policies.defence import (
 from netpurify.network.policies.policy import LayerPolicy, Policy
 from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
+from netpurify.network.policies.recovery.probe import Probe, probe
 from netpurify.network.prepared import Network, capture, prepare
 from netpurify.network.proof.file import ProofFile, load_proof, save_proof
 from netpurify.network.proof.verification import LayerProofCheck, ProofCheck, RepairClaim, verify_proof
@@ -75,6 +76,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Policy",
+    "Probe",
     "Project",
     "Proof",
     "ProofCheck",
@@ -104,6 +106,7 @@ __all__ = [
     "place_guards",
     "pose",
     "prepare",
+    "probe",
     "purify",
     "purify_layers",
     "register_layer",

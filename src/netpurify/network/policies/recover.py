@@ -14,6 +14,7 @@ from netpurify.network.policies.recovery.approximate import approximate
 from netpurify.network.policies.recovery.decay import choose_decay
 from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.unreached import restore_unreached
 from netpurify.network.prepared import Network
 from netpurify.network.purification import Purification, purify_layers
 
@@ -70,8 +71,13 @@ class Recover(LayerPolicy):
         for group, group_fits in groupby(fits, key=lambda fit: fit.group):
             recover_group(regressions, group, group_fits, outcome)
         approximate(regressions, outcome)
+        unreached = restore_unreached(regressions, outcome)
         if not outcome.certain.all():
             outcome.reason = _why_left(regressions)
+        if unreached:
+            outcome.reason += (
+                f"; weights that no input reaches, where nothing was trained, were set back: {unreached:,}"
+            )
         return outcome
 
 

@@ -16,6 +16,8 @@ _PROBES = 16
 """Units that are fitted first: if none of them is recovered, the other units are not tried."""
 _SAMPLE = 64
 """Units from which the decay is estimated."""
+_FITTED = 3
+"""Units in which L1 regression fits the decay together with the change."""
 Chosen = Sequence[tuple[int, NDArray[np.intp]]]
 """Some units of a layer: the number of a group and units within it, for one group after the other."""
 
@@ -23,8 +25,8 @@ Chosen = Sequence[tuple[int, NDArray[np.intp]]]
 def choose_decay(regressions: Regressions, given: float | None, probes: Chosen | None = None) -> tuple[float, bool]:
     """The decay factor, and whether some units can be recovered with it.
 
-    First no decay is tried (factor 1). Only if none of 16 probe units is recovered is a factor estimated, and it is
-    kept only if it recovers a unit.
+    First no decay is tried (factor 1). Only if none of 16 probe units is recovered is a factor estimated, by L1
+    regression and then by trimmed least squares, and it is kept only if it recovers a unit.
 
     Args:
         regressions: The regressions of the layer, without decay.
@@ -37,6 +39,35 @@ def choose_decay(regressions: Regressions, given: float | None, probes: Chosen |
         return first, True
     if given is not None:
         return first, False
+    for estimate in (_fitted_decay, _trimmed_decay):
+        factor = estimate(regressions, tried)
+        shrinks = 0.0 < factor < 1.0  # decay shrinks weights, and leaves their sign
+        if shrinks and _any_agrees(regressions, factor, tried):
+            return factor, True
+    return 1.0, False
+
+
+def _fitted_decay(regressions: Regressions, units: Chosen) -> float:
+    """The decay as the median over a few units of L1 regressions that fit it together with the change.
+
+    The initial weights of a unit are one more column of its design.
+    """
+    weights, factors = regressions.weights, []
+    for group, chosen in units:
+        design = regressions.designs[group]
+        if design is None:
+            continue
+        for unit in chosen[: _FITTED - len(factors)]:
+            column = weights.initial[group][:, [unit]].astype(np.float64)
+            if column.any():
+                with_initial = lad.Design.prepare(np.hstack([design.matrix[:, design.pivots], column]))
+                solution = lad.solve(with_initial, weights.difference(group, np.array([unit])))
+                factors.append(1.0 + float(np.asarray(solution.coefficients)[-1, 0]))
+    return float(np.median(factors)) if factors else 1.0
+
+
+def _trimmed_decay(regressions: Regressions, _: Chosen) -> float:
+    """The decay by trimmed least squares over many units, which is less exact: its rounds end before it converges."""
     weights, samples = regressions.weights, []
     for group, units in sample_units(weights, _SAMPLE):
         span = regressions.spans[group]
@@ -45,11 +76,7 @@ def choose_decay(regressions: Regressions, given: float | None, probes: Chosen |
         if weights.bias:
             initial[-1] = 0.0  # biases are often exempt from decay, and must not bias the estimate
         samples.append(trimmed.UnitGroup(basis, weights.difference(group, units), initial, live))
-    estimate = trimmed.decay(samples)
-    shrinks = 0.0 < estimate < 1.0  # decay shrinks weights, and leaves their sign
-    if shrinks and _any_agrees(regressions, estimate, tried):
-        return estimate, True
-    return 1.0, False
+    return trimmed.decay(samples)
 
 
 def _any_agrees(regressions: Regressions, decay: float, units: Chosen) -> bool:
