@@ -110,11 +110,11 @@ def test_public_names():
     assert network.__all__ == [
         "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Agreement", "Altered", "Defence", "Defend",
         "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy", "LayerProofCheck",
-        "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Project", "Proof", "ProofCheck", "ProofFile",
+        "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Probe", "Project", "Proof", "ProofCheck", "ProofFile",
         "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Seeded", "Skipped", "Span",
         "SpanError", "Step", "Tolerance", "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture",
         "check", "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards", "pose",
-        "prepare", "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
+        "prepare", "probe", "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Claim", "Design", "OddsEstimate", "SimulatedOdds", "Solution", "Statistics", "Status",
