@@ -115,7 +115,7 @@ def test_public_names():
     assert network.__all__ == [
         "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Agreement", "Altered", "Defence", "Defend",
         "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy", "LayerProofCheck",
-        "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Project", "Proof", "ProofCheck", "ProofFile",
+        "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Probe", "Project", "Proof", "ProofCheck", "ProofFile",
         "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Seeded", "Skipped", "Span",
         "SpanError", "Step", "Tolerance", "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture",
         "check", "fill", "fit_units", "from_config", "layer_by_layer", "layers_of", "load_defended", "load_pretrained",

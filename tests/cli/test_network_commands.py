@@ -28,20 +28,28 @@ def test_check_says_what_can_be_repaired(run, common):
     assert done.code == 0, done.err
     line = next(line for line in done.out.splitlines() if line.startswith("0 "))
     assert line.split()[1:6] == ["Linear", "40", "61", "61", "8"]
-    assert "2 of 2 layers can be recovered exactly" in done.out
-    assert "exact if the clean inputs span what training saw" in done.out
+    assert "1 of 2 layers can be recovered exactly, 1 more perhaps, once the layers before are repaired" in done.out
+    words = " ".join(done.out.split())
+    assert "8 of 8 units tried agree on a fit" in words
+    assert "seen here through layers that recover repairs first (0)" in words
     assert "Recovery is expected to take " in done.out
     assert re.search(r"^This check took [\d.]+ m?s\.$", done.out, flags=re.MULTILINE)
     assert "check: 100 % 2 of 2 layers in " in done.err
+    wrong = run("check", "contaminated.safetensors", *common, "--initial-seed", "6")
+    assert "0 of 2 layers can be recovered exactly" in wrong.out
+    assert "none of 8 units tried agrees on a fit: the layer was trained with Adam" in " ".join(wrong.out.split())
     quiet = run("check", "contaminated.safetensors", *common, "--initial-seed", "5", "--quiet")
-    assert (quiet.out, quiet.err) == ("✓ 2 of 2 layers can be recovered exactly\n", "")
+    assert quiet.out.startswith("◐ 1 of 2 layers can be recovered exactly, 1 more perhaps")
+    assert quiet.err == ""
 
 
 def test_check_as_json_on_standard_output_and_in_a_file(run, files, common):
     done = run("check", "contaminated.safetensors", *common, "--initial", "initial.safetensors", "--json", "-")
     record = json.loads(done.out)
     assert record["schema"] == 1
-    assert record["repairable"] == ["0", "2"]
+    assert record["repairable"] == ["0"]
+    found = [(layer["probed"], layer["agreeing"], layer["provisional"]) for layer in record["layers"]]
+    assert found == [(8, 8, False), (5, 0, True)]
     assert record["layers"][0]["ratio"] == pytest.approx(61 / 8)
     run("check", "contaminated.safetensors", *common, "--layer", "0", "--json", files / "plan.json")
     found = json.loads((files / "plan.json").read_text())

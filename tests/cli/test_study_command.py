@@ -32,7 +32,10 @@ def test_plan_says_the_cost_and_runs_nothing(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["astrology"], "one of defence, recovery, healthy, transformers, evidence, limits; got 'astrology'"),
+        (
+            ["astrology"],
+            "one of defence, recovery, healthy, transformers, evidence, limits, optimisers; got 'astrology'",
+        ),
         (["recovery", "--quick", "--full"], "exclude each other"),
         (["recovery", "--engine", "abacus"], "engine must be"),
         (["recovery", "--tables", "absent", "--markdown", "page.md"], "absent must hold recovery.csv"),

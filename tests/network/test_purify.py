@@ -155,15 +155,19 @@ def test_plan_says_what_can_be_repaired_and_why_not():
     network = networks.seeded(
         lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 3))
     )
-    initial = copy.deepcopy(network)
+    initial = copy.deepcopy(network.eval())
     with torch.no_grad():
-        for value in network.parameters():
+        for value in network[:2].parameters():
             value += 0.1 * torch.randn(value.shape, generator=torch.Generator().manual_seed(1))
-    plan = check(network, torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(0)), initial=initial)
+    inputs = torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    networks.train(network, inputs, torch.arange(30) % 3, network[3].parameters())
+    plan = check(network, inputs, initial=initial)
     convolution, linear = plan.layers
     assert (convolution.fan_in, convolution.rank, convolution.repairable) == (10, 10, False)
     assert "span all 10 directions" in convolution.reason
     assert (linear.fan_in, linear.rank, linear.repairable) == (145, 30, True)
+    assert (linear.probed, linear.agreeing, linear.provisional) == (3, 3, False)
+    assert (convolution.probed, convolution.agreeing) == (0, 0)
     for found in linear.tolerances:
         assert 0.1 < found.layer.value < found.unit.value < found.half.value < 0.5
     assert plan.repairable == ("3",)

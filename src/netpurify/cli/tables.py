@@ -140,7 +140,7 @@ def _planned(layer: LayerPlan) -> tuple[str, ...]:
         layer.kind,
         *map(count, (layer.units, layer.fan_in, layer.live, layer.rank)),
         number(layer.ratio),
-        "yes" if layer.repairable else "no",
+        "yes" if layer.repairable else "perhaps" if layer.undecided else "no",
         duration(layer.seconds),
     )
 

@@ -52,6 +52,7 @@ from netpurify.network.policies.defence import (
 from netpurify.network.policies.policy import LayerPolicy, Policy
 from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
+from netpurify.network.policies.recovery.probe import Probe, probe
 from netpurify.network.prepared import Network, capture, prepare
 from netpurify.network.pretrained import from_config, load_pretrained
 from netpurify.network.proof.file import ProofFile, load_proof, save_proof
@@ -85,6 +86,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Policy",
+    "Probe",
     "Project",
     "Proof",
     "ProofCheck",
@@ -122,6 +124,7 @@ __all__ = [
     "place_guards",
     "pose",
     "prepare",
+    "probe",
     "purify",
     "purify_layers",
     "register_layer",

@@ -1,7 +1,8 @@
 """What can be repaired in a network, and at what cost, before anything is changed."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from torch import nn
@@ -11,11 +12,13 @@ from netpurify.network.adapter.capture import BATCH, Data, Forward
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.reference import Initial, Skipped
 from netpurify.network.adapter.span import Span
+from netpurify.network.adapter.weights import Weights
 from netpurify.network.comparison.others import restore_others
-from netpurify.network.fitting import build_design
+from netpurify.network.fitting import build_design, pose
 from netpurify.network.policies.policy import Progress
 from netpurify.network.policies.recovery.frozen import restore_frozen
-from netpurify.network.prepared import prepare
+from netpurify.network.policies.recovery.probe import Probe, probe
+from netpurify.network.prepared import Network, prepare
 from netpurify.network.records import LayerPlan, Plan
 from netpurify.network.tolerance import LAWS, Tolerance, fixed, tolerance_of
 
@@ -27,6 +30,39 @@ _PER_ROW = 1e-10
 """Seconds to gather the clean inputs of a layer, per row and square of the fan-in."""
 _SIMULATION = 15.0
 """Seconds to simulate one law on all layers."""
+_PROBES = 8
+"""Units of a layer that are tried, if that takes no longer than a simulation."""
+_NOT_TRIED = Probe(0, 0, 1.0)
+_CAUSES = (
+    "the layer was trained with Adam, RMSprop or another optimiser that rescales each weight's step, the initial "
+    "weights are not those of its training, the clean inputs do not span what training saw (as when the layers before "
+    "it were trained at the same time), or too many weights are altered"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is known of a layer before its plan is made.
+
+    Attributes:
+        layer: The layer.
+        spans: What its clean inputs span, group by group.
+        frozen: Whether it was never trained.
+        known: Whether there are initial weights.
+        before: Names of trained layers before it that ``Recover`` would repair first.
+    """
+
+    layer: Layer
+    spans: list[Span]
+    frozen: bool
+    known: bool
+    before: tuple[str, ...]
+
+    @property
+    def below(self) -> bool:
+        """Whether the rank is far enough below the fan-in that some alteration can be told from training."""
+        sizes = [(span.rank(), int(span.live().sum())) for span in self.spans]
+        return any(lad.tolerance(live, rank) * live >= 1.0 for rank, live in sizes if rank < live)
 
 
 def check(
@@ -41,13 +77,18 @@ def check(
 ) -> Plan:
     """What can be repaired, layer by layer, and what it will cost. The caller's network is not changed.
 
-    It takes two passes over the data. For them, weights that are NaN, infinite or absurdly large are replaced by the
-    initial ones in a copy, so that one flipped bit does not spoil the inputs of all later layers.
+    It takes two passes over the data. For them, layers that were never trained get their initial weights back in a
+    copy, and weights that are NaN, infinite or absurdly large are replaced by the initial ones, so that one flipped bit
+    does not spoil the inputs of all later layers.
+
+    Up to eight units of every layer are fitted as ``Recover`` does it, weight decay included. If none of them agrees on
+    a fit, the layer is not called repairable, whatever its rank: it may have been trained with Adam, or the initial
+    weights may be those of another training. Later layers are seen through the contaminated ones before them, which
+    ``Recover`` repairs first; ``LayerPlan.provisional`` says so.
 
     What a layer tolerates is simulated on its clean inputs with ``lad.simulate``: up to 200 columns for each of two
     laws of alteration. That takes seconds for a network of any size: a large layer gets fewer columns, and then a
-    sample of its rows and inputs; ``Tolerance.columns`` and ``rows`` say so. The clean inputs of later layers are seen
-    through the contaminated ones.
+    sample of its rows and inputs; ``Tolerance.columns`` and ``rows`` say so.
 
     Args:
         model: The contaminated network.
@@ -65,24 +106,22 @@ def check(
     known = network.initial is not None
     ordered = network.in_order()
     compared = restore_others(network)
-    frozen = {}
-    for layer in ordered:
-        weights = network.weights(layer)
-        frozen[layer.name] = known and restore_frozen(weights) is not None
-        network.write(layer, np.where(weights.missing, weights.initial, weights.contaminated))
+    frozen, damaged = _mend(network, known=known)
     spans = network.runner.spans(ordered)
     begun = time.perf_counter()
     network.outputs()
     pass_seconds = time.perf_counter() - begun
-    plans = []
+    plans: list[LayerPlan] = []
     seconds = float(np.clip(_SIMULATION / max(len(ordered), 1), 0.1, 2.5))
     for number, layer in enumerate(ordered):
         if progress is not None:
             progress(layer.name, number, len(ordered))
-        captured = spans[layer.name]
+        captured = spans.pop(layer.name)
         if isinstance(captured, list):
-            tolerances = (fixed(0.5),) if frozen[layer.name] else _tolerances(captured, layer.units, seconds)
-            plans.append(_plan(layer, captured, tolerances, pass_seconds, frozen=frozen[layer.name], known=known))
+            before = tuple(plan.name for plan in plans if plan.agreeing)
+            seen = _Seen(layer, captured, layer.name in frozen, known, before)
+            weights = damaged.get(layer.name) or network.weights(layer)
+            plans.append(_plan(seen, weights, seconds, pass_seconds))
         else:
             network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
     if progress is not None:
@@ -96,29 +135,49 @@ def check(
     )
 
 
-def _tolerances(spans: list[Span], units: int, seconds: float) -> tuple[Tolerance, ...]:
+def _mend(network: Network, *, known: bool) -> tuple[set[str], dict[str, Weights]]:
+    """Undo in the copy what needs no fit; gives the layers that were never trained, and those with missing weights.
+
+    The weights of the latter are given as they came: once they are mended, nothing shows any more what was missing.
+    """
+    frozen, damaged = set(), {}
+    for layer in network.layers:
+        weights = network.weights(layer)
+        restored = restore_frozen(weights) if known else None
+        if restored is not None:
+            frozen.add(layer.name)
+            network.write(layer, restored.matrix)
+        elif weights.missing.any():
+            damaged[layer.name] = weights
+            network.write(layer, np.where(weights.missing, weights.initial, weights.contaminated))
+    return frozen, damaged
+
+
+def _tolerances(designs: Sequence[lad.Design | None], units: int, seconds: float) -> tuple[Tolerance, ...]:
     """What the layer tolerates under each law."""
-    designs = [build_design(span) for span in spans]
     if any(design is None for design in designs):
         return (fixed(0.0),)
     return tuple(tolerance_of(designs, units, positive=positive, seconds=seconds) for positive in LAWS)
 
 
-def _plan(
-    layer: Layer,
-    spans: list[Span],
-    tolerances: tuple[Tolerance, ...],
-    pass_seconds: float,
-    *,
-    frozen: bool,
-    known: bool,
-) -> LayerPlan:
-    ranks, lives = [span.rank() for span in spans], [int(span.live().sum()) for span in spans]
-    rank, live = max(ranks), min(lives)
-    # If the rank is only a direction or two below the fan-in, no alteration can be told from training.
-    below = any(lad.tolerance(b, a) * b >= 1.0 for a, b in zip(ranks, lives, strict=True) if a < b)
-    repairable = known and (frozen or below)
-    fits = 0.0 if frozen or not below else _PER_FIT * live * rank * layer.units
+def _try_units(seen: _Seen, weights: Weights, designs: Sequence[lad.Design | None], seconds: float) -> Probe:
+    """Fit up to eight units; fewer, but at least one, if eight without agreement would take more than ``seconds``."""
+    if seen.frozen or not seen.known or not seen.below:
+        return _NOT_TRIED
+    each = 2.0 * _PER_FIT * max(design.live.size * design.rank for design in designs if design is not None)
+    # Twice, because a unit without agreement is tried without weight decay and with it.
+    count = int(np.clip(seconds / max(each, 1e-9), 1, _PROBES))
+    return probe(pose(seen.layer, weights, seen.spans, designs), count)
+
+
+def _plan(seen: _Seen, weights: Weights, seconds: float, pass_seconds: float) -> LayerPlan:
+    layer, spans, frozen = seen.layer, seen.spans, seen.frozen
+    designs = [] if frozen else [build_design(span) for span in spans]
+    tolerances = (fixed(0.5),) if frozen else _tolerances(designs, layer.units, seconds)
+    tried = _try_units(seen, weights, designs, seconds)
+    rank, live = max(span.rank() for span in spans), min(int(span.live().sum()) for span in spans)
+    hopeless = frozen or not seen.below or bool(tried.probed and not tried.agreeing and not seen.before)
+    fits = 0.0 if hopeless else _PER_FIT * live * rank * layer.units
     return LayerPlan(
         name=layer.name,
         kind=layer.kind,
@@ -130,29 +189,50 @@ def _plan(
         rows=spans[0].count,
         frozen=frozen,
         tolerances=tolerances,
-        repairable=repairable,
-        reason=_reason(spans[0].fan_in, rank, live, frozen=frozen, known=known, below=below),
+        probed=tried.probed,
+        agreeing=tried.agreeing,
+        provisional=bool(tried.probed and seen.before),
+        repairable=seen.known and (frozen or tried.agreeing > 0),
+        reason=_reason(seen, tried, rank, live),
         seconds=0.0 if frozen else pass_seconds + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
         bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
     )
 
 
-def _reason(fan_in: int, rank: int, live: int, *, frozen: bool, known: bool, below: bool) -> str:
+def _reason(seen: _Seen, tried: Probe, rank: int, live: int) -> str:
+    fan_in = seen.layer.fan_in
     reached = "" if live == fan_in else f" ({live} reached by a clean input)"
     directions = f"all {rank}" if rank == live else f"{rank}"
     spanned = f"the clean inputs span {directions} directions of a fan-in of {fan_in}{reached}"
-    if not known and below:
+    if not seen.known and seen.below:
         return "without initial weights nothing can be recovered, only projected or defended"
-    if not known:
+    if not seen.known:
         return (
             f"without initial weights nothing can be recovered; {spanned}, so only defend, or project with a rank, has "
             "an effect"
         )
-    if frozen:
+    if seen.frozen:
         return "never trained: any difference from the initial weights is an alteration"
-    if below:
-        return "exact if the clean inputs span what training saw"
+    if seen.below:
+        return _probed_reason(seen, tried)
     return (
         f"{spanned}, so only weights far outside the usual can be found; fewer inputs would span less; if the network "
         "was poisoned in training, defend it"
+    )
+
+
+def _probed_reason(seen: _Seen, tried: Probe) -> str:
+    """What came of trying some units, and why it may come out otherwise once earlier layers are repaired."""
+    units = "unit" if tried.probed == 1 else "units"
+    if tried.agreeing:
+        decay = "" if tried.decay == 1.0 else f" with {tried.decay:.4g} times the initial weights (weight decay)"
+        agree = "agrees" if tried.agreeing == 1 else "agree"
+        return f"{tried.agreeing} of {tried.probed} {units} tried {agree} on a fit{decay}"
+    found = f"none of {tried.probed} {units} tried agrees on a fit: {_CAUSES}"
+    if not seen.before:
+        return found
+    names = ", ".join(seen.before[:3]) + (", ..." if len(seen.before) > 3 else "")
+    return (
+        f"{found}; the layer was seen here through layers that recover repairs first ({names}): if weights are altered "
+        "there, units may agree once they are repaired"
     )

@@ -68,7 +68,12 @@ class LayerPlan:
         frozen: Whether it was never trained: it differs from the initial weights in few places or none.
         tolerances: Shares of altered weights up to which one unit and all units are recovered with probability 0.95,
             simulated on the clean inputs: for alterations of both signs equally often, and for N(1, 1).
-        repairable: Whether exact recovery is possible.
+        probed: How many units were fitted, as ``Recover`` does it, to see whether recovery is possible; 0 if there was
+            no need or no use.
+        agreeing: How many of those agree on a fit, and would be recovered.
+        provisional: Whether the units were tried on inputs that come through trained layers which ``Recover`` repairs
+            first. If weights of those layers are altered, more units may agree then.
+        repairable: Whether exact recovery is possible: the layer is frozen, or a unit that was tried agrees on a fit.
         reason: Why not, or under which condition.
         seconds: Estimated time to recover it.
         bytes: Estimated working memory.
@@ -84,10 +89,18 @@ class LayerPlan:
     rows: int
     frozen: bool
     tolerances: tuple[Tolerance, ...]
+    probed: int
+    agreeing: int
+    provisional: bool
     repairable: bool
     reason: str
     seconds: float
     bytes: int
+
+    @property
+    def undecided(self) -> bool:
+        """Whether no unit agrees on a fit, but some may once the layers before this one are repaired."""
+        return self.provisional and self.probed > 0 and not self.agreeing
 
     @property
     def ratio(self) -> float:
@@ -120,6 +133,11 @@ class Plan(Shown):
     def repairable(self) -> tuple[str, ...]:
         """Names of the layers in which exact recovery is possible."""
         return tuple(layer.name for layer in self.layers if layer.repairable)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Names of the layers of which more is known only once the layers before them are repaired."""
+        return tuple(layer.name for layer in self.layers if layer.undecided)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -15,6 +15,7 @@ from netpurify.network.policies.recovery.approximate import approximate
 from netpurify.network.policies.recovery.decay import choose_decay
 from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.unreached import restore_unreached
 from netpurify.network.prepared import Network
 from netpurify.network.purification import Purification, purify_layers
 
@@ -80,12 +81,21 @@ class Recover(LayerPolicy):
         for group, group_fits in groupby(fits, key=lambda fit: fit.group):
             recover_group(regressions, group, group_fits, outcome)
         approximate(regressions, outcome)
+        unreached = restore_unreached(regressions, outcome)
         if not outcome.certain.all():
             outcome.reason = _why_left(regressions)
+        if unreached:
+            outcome.reason += (
+                f"; weights that no input reaches, where nothing was trained, were set back: {unreached:,}"
+            )
         return outcome
 
 
 def _why_left(regressions: Regressions) -> str:
     if all(design is None for design in regressions.designs):
         return "the clean inputs span every direction, so no weight can be proven wrong; fewer inputs would span less"
-    return "too few weights agree on one fit: too many are altered, or the clean inputs do not span what training saw"
+    return (
+        "too few weights agree on one fit: too many are altered, the clean inputs do not span what training saw, the "
+        "layer was trained with Adam, RMSprop or another optimiser that rescales each weight's step, or the initial "
+        "weights are not those of its training"
+    )

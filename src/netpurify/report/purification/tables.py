@@ -197,7 +197,7 @@ def expected_table(plan: Plan) -> Noted:
     rows = [
         (
             module_name(layer.name),
-            "possible" if layer.repairable else "not possible",
+            "possible" if layer.repairable else "perhaps" if layer.undecided else "not possible",
             "; ".join(f"{found.law}: {tolerated(found.unit)}" for found in layer.tolerances),
             "; ".join(f"{found.law}: {tolerated(found.layer)}" for found in layer.tolerances),
             layer.reason,

@@ -10,7 +10,7 @@ from netpurify.report.kit.summary import Statement, Summary
 from netpurify.report.records.schemas import head
 
 _NOTHING = "no layer can be examined: purify would refuse this network, and nothing is known about its weights"
-_BASIS = "What this rests on: that the clean inputs span what training saw."
+_BASIS = "What this rests on: a few units of each layer that were tried; others may have more altered weights."
 
 
 def summarise_plan(plan: Plan) -> Summary:
@@ -47,6 +47,8 @@ def _timed(record: dict[str, Any]) -> dict[str, Any]:
 
 def _headline(plan: Plan) -> str:
     can = f"{count(len(plan.repairable))} of {plural(len(plan.layers), 'layer')} can be recovered exactly"
+    if plan.undecided:
+        can += f", {count(len(plan.undecided))} more perhaps, once the layers before are repaired"
     return "; ".join([can, *missed_modules(plan.skipped, "layers that cannot be examined")])
 
 

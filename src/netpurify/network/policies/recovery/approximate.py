@@ -83,8 +83,13 @@ def _beyond_training(weights: Weights, far: Mask, decay: float) -> Mask:
 
     def changes(chosen: NDArray[np.intp]) -> Array:
         groups, units = np.divmod(chosen, weights.units)
-        differences = [weights.difference(group, units[groups == group], decay) for group in np.unique(groups)]
-        return np.abs(np.concatenate(differences, axis=1))
+        sizes = []
+        for group in np.unique(groups):
+            size = np.abs(weights.difference(group, units[groups == group], decay))
+            if decay != 1.0:  # weights without a gradient differ from the shrunk initial ones by rounding alone
+                size[size <= weights.rounding(group)[units[groups == group]]] = 0.0
+            sizes.append(size)
+        return np.concatenate(sizes, axis=1)
 
     side_by_side = np.concatenate(list(far), axis=1)
     return np.stack(np.split(beyond_training(changes, side_by_side), weights.groups, axis=1))
