@@ -108,13 +108,15 @@ def test_public_names():
         "findings", "lad", "load_defended", "network", "paper", "purify", "report",
     ]  # fmt: skip
     assert network.__all__ == [
-        "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Agreement", "Altered", "Defence", "Defend",
-        "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy", "LayerProofCheck",
-        "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Project", "Proof", "ProofCheck", "ProofFile",
-        "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Seeded", "Skipped", "Span",
-        "SpanError", "Step", "Tolerance", "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture",
-        "check", "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards", "pose",
-        "prepare", "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
+        "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Adapter", "Agreement", "Altered", "Defence",
+        "Defend", "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy",
+        "LayerProofCheck", "LayerRecord", "LowRankFinding", "MergeCheck", "MergeDifference", "Network", "Outcome",
+        "Plan", "Policy", "Project", "Proof", "ProofCheck", "ProofFile", "Purification", "PurifiedLayer", "Recover",
+        "Regressions", "RepairClaim", "Seeded", "Skipped", "Span", "SpanError", "Step", "Tolerance", "UnitFits",
+        "Weights", "allowed_disagreement", "build_design", "capture", "check", "check_merged", "expected_merge",
+        "fit_units", "layer_by_layer", "layers_of", "load_adapter", "load_defended", "load_proof",
+        "low_rank_alterations", "place_guards", "pose", "prepare", "purify", "purify_layers", "register_layer",
+        "resolve", "save_proof", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Claim", "Design", "OddsEstimate", "SimulatedOdds", "Solution", "Statistics", "Status",

@@ -28,6 +28,8 @@ from netpurify.network.agreement import Agreement
 from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_design, fit_units, pose
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
+from netpurify.network.peft.folder import Adapter, load_adapter
+from netpurify.network.peft.merging import MergeCheck, MergeDifference, check_merged, expected_merge
 from netpurify.network.plan import check
 from netpurify.network.policies.defence import (
     DOUBT_SHARE,
@@ -45,6 +47,7 @@ from netpurify.network.policies.defence import (
 from netpurify.network.policies.policy import LayerPolicy, Policy
 from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
+from netpurify.network.policies.recovery.low_rank import LowRankFinding, low_rank_alterations
 from netpurify.network.prepared import Network, capture, prepare
 from netpurify.network.proof.file import ProofFile, load_proof, save_proof
 from netpurify.network.proof.verification import LayerProofCheck, ProofCheck, RepairClaim, verify_proof
@@ -58,6 +61,7 @@ __all__ = [
     "EDGES",
     "HELD_OUT",
     "LEAST_DISAGREEMENT",
+    "Adapter",
     "Agreement",
     "Altered",
     "Defence",
@@ -71,6 +75,9 @@ __all__ = [
     "LayerPolicy",
     "LayerProofCheck",
     "LayerRecord",
+    "LowRankFinding",
+    "MergeCheck",
+    "MergeDifference",
     "Network",
     "Outcome",
     "Plan",
@@ -96,11 +103,15 @@ __all__ = [
     "build_design",
     "capture",
     "check",
+    "check_merged",
+    "expected_merge",
     "fit_units",
     "layer_by_layer",
     "layers_of",
+    "load_adapter",
     "load_defended",
     "load_proof",
+    "low_rank_alterations",
     "place_guards",
     "pose",
     "prepare",

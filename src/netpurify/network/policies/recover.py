@@ -14,6 +14,7 @@ from netpurify.network.policies.recovery.approximate import approximate
 from netpurify.network.policies.recovery.decay import choose_decay
 from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.low_rank import recover_low_rank
 from netpurify.network.prepared import Network
 from netpurify.network.purification import Purification, purify_layers
 
@@ -64,15 +65,20 @@ class Recover(LayerPolicy):
         return replace(regressions, decay=decay, solvable=recoverable)
 
     def decide(self, regressions: Regressions, fits: Iterator[UnitFits]) -> Outcome:
-        """Altered weights of units with enough evidence are replaced; then what stands far out in the other units."""
+        """Replace what is altered in units with enough evidence, by inputs or by a low rank; then what is far out."""
         outcome = Outcome(regressions.weights)
         outcome.decay = regressions.decay
         for group, group_fits in groupby(fits, key=lambda fit: fit.group):
             recover_group(regressions, group, group_fits, outcome)
+        recover_low_rank(regressions, outcome)
         approximate(regressions, outcome)
         if not outcome.certain.all():
-            outcome.reason = _why_left(regressions)
+            outcome.reason = _why_left(regressions) if outcome.low_rank is None else _low_rank(outcome)
         return outcome
+
+
+def _low_rank(outcome: Outcome) -> str:
+    return f"the layer's change has rank {outcome.low_rank}, in directions that were estimated from the layer itself"
 
 
 def _why_left(regressions: Regressions) -> str:
