@@ -180,3 +180,33 @@ def test_optimisers_that_rescale_steps_leave_no_low_rank(optimiser, steps):
         nn.functional.cross_entropy(network(samples), labels).backward()
         stepping.step()
     assert low_rank_alterations(network.weight, base.weight) is None
+
+
+def test_steps_of_equal_size_are_no_low_rank():
+    base, _ = merged()
+    draw = torch.Generator().manual_seed(6)
+    signs = torch.randn(160, 1, generator=draw).sign() @ torch.randn(1, 128, generator=draw).sign()
+    steps = 0.01 * signs
+    for row, unit in torch.randint(0, 128, (40, 2), generator=draw).tolist():
+        steps[row, unit] *= 0.5  # a step that was taken back, as Rprop does: not an alteration
+    assert low_rank_alterations(base + steps, base) is None
+
+
+def test_changes_of_some_rows_in_some_units_are_no_alterations():
+    base, true = merged()
+    draw = torch.Generator().manual_seed(7)
+    rows, units = torch.randperm(160, generator=draw)[:25], torch.randperm(128, generator=draw)[:25]
+    dirty = true.clone()
+    dirty[rows[:, None], units] += 0.02 * torch.randn(
+        25, 25, generator=draw
+    )  # one more input, in the units that respond
+    found = low_rank_alterations(dirty, base)
+    assert found is None or len(found.index) == 0
+
+
+def test_the_tail_of_small_noise_is_no_alteration():
+    base, true = merged()
+    floor = 256.0 * torch.finfo(torch.float32).eps * float(base.abs().median())
+    noisy = true + 0.3 * floor * torch.randn(true.shape, generator=torch.Generator().manual_seed(8))
+    found = low_rank_alterations(noisy, base)  # some weights lie a little beyond the noise floor
+    assert found is None or len(found.index) == 0
