@@ -35,6 +35,8 @@ from netpurify.network.filling import fill
 from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_design, fit_units, pose
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
+from netpurify.network.peft.folder import Adapter, load_adapter
+from netpurify.network.peft.merging import MergeCheck, MergeDifference, check_merged, expected_merge
 from netpurify.network.plan import check
 from netpurify.network.policies.defence import (
     DOUBT_SHARE,
@@ -52,6 +54,7 @@ from netpurify.network.policies.defence import (
 from netpurify.network.policies.policy import LayerPolicy, Policy
 from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
+from netpurify.network.policies.recovery.low_rank import LowRankFinding, low_rank_alterations
 from netpurify.network.policies.recovery.probe import Probe, probe
 from netpurify.network.prepared import Network, capture, prepare
 from netpurify.network.pretrained import from_config, load_pretrained
@@ -67,6 +70,7 @@ __all__ = [
     "EDGES",
     "HELD_OUT",
     "LEAST_DISAGREEMENT",
+    "Adapter",
     "Agreement",
     "Altered",
     "Coverage",
@@ -82,6 +86,9 @@ __all__ = [
     "LayerPolicy",
     "LayerProofCheck",
     "LayerRecord",
+    "LowRankFinding",
+    "MergeCheck",
+    "MergeDifference",
     "Network",
     "Outcome",
     "Plan",
@@ -111,15 +118,19 @@ __all__ = [
     "build_design",
     "capture",
     "check",
+    "check_merged",
     "compare_tensors",
+    "expected_merge",
     "fill",
     "fit_units",
     "from_config",
     "layer_by_layer",
     "layers_of",
+    "load_adapter",
     "load_defended",
     "load_pretrained",
     "load_proof",
+    "low_rank_alterations",
     "names_in",
     "place_guards",
     "pose",

@@ -35,6 +35,8 @@ class Outcome:
         frozen: Whether the layer was never trained.
         unjudged: How many weights differ from the fit and were left alone all the same.
         reason: Why units were left alone, if any were.
+        low_rank: Rank of the layer's change, if it has a low one that was estimated; the largest over groups.
+        singular_values: Of that change, largest first; empty if there is none.
     """
 
     def __init__(self, weights: Weights, reason: str = "") -> None:  # noqa: D107
@@ -57,6 +59,8 @@ class Outcome:
         self.proofs: list[Proof] = []
         self.decay = 1.0
         self.frozen = False
+        self.low_rank: int | None = None
+        self.singular_values = np.zeros(0)
 
     @property
     def in_doubt(self) -> bool:
@@ -101,6 +105,11 @@ class Outcome:
         self.matrix[group][chosen] = values.astype(self.matrix.dtype)
         self.replaced[group] |= chosen
 
+    def note_low_rank(self, rank: int, singular_values: Array) -> None:
+        """Note that the change of a group has a low rank; that of the group with the largest rank is kept."""
+        if self.low_rank is None or rank > self.low_rank:
+            self.low_rank, self.singular_values = rank, singular_values
+
     def record(
         self, layer: Layer, spans: Sequence[Span], designs: Sequence[lad.Design | None], seconds: float
     ) -> LayerRecord:
@@ -140,6 +149,8 @@ class Outcome:
             reason=self.reason,
             seconds=seconds,
             proofs=tuple(self.proofs),
+            low_rank=self.low_rank,
+            singular_values=self.singular_values,
         )
 
     def _tolerance(self, designs: Sequence[lad.Design | None]) -> Tolerance:

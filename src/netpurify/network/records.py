@@ -242,6 +242,9 @@ class LayerRecord:
         reason: Why units were left alone, if any were.
         seconds: Time that the layer took.
         proofs: What is needed to check the fits again; empty if no proof was asked for.
+        low_rank: Rank of the layer's change, if it has a low one that was estimated from the layer itself; else
+            ``None``. The largest over groups.
+        singular_values: Of that change, largest first; empty if there is none.
     """
 
     name: str
@@ -273,6 +276,8 @@ class LayerRecord:
     reason: str
     seconds: float
     proofs: tuple[Proof, ...] = field(default=())
+    low_rank: int | None = None
+    singular_values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __repr__(self) -> str:
         altered = f"altered={len(self.altered)}, unjudged={self.unjudged}, uncertain={self.uncertain}"

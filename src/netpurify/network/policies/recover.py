@@ -15,6 +15,7 @@ from netpurify.network.policies.recovery.approximate import approximate
 from netpurify.network.policies.recovery.decay import choose_decay
 from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.low_rank import recover_low_rank
 from netpurify.network.policies.recovery.unreached import restore_unreached
 from netpurify.network.prepared import Network
 from netpurify.network.purification import Purification, purify_layers
@@ -75,20 +76,25 @@ class Recover(LayerPolicy):
         return replace(regressions, decay=decay, solvable=recoverable)
 
     def decide(self, regressions: Regressions, fits: Iterator[UnitFits]) -> Outcome:
-        """Altered weights of units with enough evidence are replaced; then what stands far out in the other units."""
+        """Replace what is altered in units with enough evidence, by inputs or by a low rank; then what is far out."""
         outcome = Outcome(regressions.weights)
         outcome.decay = regressions.decay
         for group, group_fits in groupby(fits, key=lambda fit: fit.group):
             recover_group(regressions, group, group_fits, outcome)
+        recover_low_rank(regressions, outcome)
         approximate(regressions, outcome)
         unreached = restore_unreached(regressions, outcome)
         if not outcome.certain.all():
-            outcome.reason = _why_left(regressions)
+            outcome.reason = _why_left(regressions) if outcome.low_rank is None else _low_rank(outcome)
         if unreached:
             outcome.reason += (
                 f"; weights that no input reaches, where nothing was trained, were set back: {unreached:,}"
             )
         return outcome
+
+
+def _low_rank(outcome: Outcome) -> str:
+    return f"the layer's change has rank {outcome.low_rank}, in directions that were estimated from the layer itself"
 
 
 def _why_left(regressions: Regressions) -> str:

@@ -73,6 +73,8 @@ def _layer(layer: LayerRecord) -> dict[str, Any]:
         "ratio": number(layer.live / layer.rank) if layer.rank else None,
         "frozen": layer.frozen,
         "decay": number(layer.decay),
+        "low_rank": layer.low_rank,
+        "singular_values": to_json(layer.singular_values.tolist()),
         "tolerance": to_json(layer.tolerance),
         "altered": len(layer.altered),
         "share_altered": layer.share_altered,

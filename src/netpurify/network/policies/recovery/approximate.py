@@ -42,7 +42,8 @@ def approximate(regressions: Regressions, outcome: Outcome) -> None:
         outcome: Takes the new weights and what is known of them.
     """
     weights, spans = regressions.weights, regressions.spans
-    left = outcome.grade.reshape(weights.groups, weights.units) != Grade.RECOVERED
+    done = np.isin(outcome.grade, (Grade.RECOVERED, Grade.LOW_RANK))
+    left = ~done.reshape(weights.groups, weights.units)
     far: list[_FarOut] = []
     for group, span in enumerate(spans):
         far += _far_out(weights, group, np.flatnonzero(left[group]), span, outcome)
