@@ -38,6 +38,7 @@ from netpurify.network.outcome import Outcome
 from netpurify.network.peft.folder import Adapter, load_adapter
 from netpurify.network.peft.merging import MergeCheck, MergeDifference, check_merged, expected_merge
 from netpurify.network.plan import check
+from netpurify.network.planned import LayerPlan, Plan
 from netpurify.network.policies.defence import (
     DOUBT_SHARE,
     HELD_OUT,
@@ -62,7 +63,7 @@ from netpurify.network.proof.file import ProofFile, load_proof, save_proof
 from netpurify.network.proof.verification import LayerProofCheck, ProofCheck, RepairClaim, verify_proof
 from netpurify.network.purification import Purification, purify_layers
 from netpurify.network.purifying import purify
-from netpurify.network.records import EDGES, Altered, Grade, LayerPlan, LayerRecord, Plan, Proof
+from netpurify.network.records import EDGES, Altered, Grade, LayerRecord, Proof
 from netpurify.network.tolerance import Tolerance
 
 __all__ = [

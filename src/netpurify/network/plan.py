@@ -15,11 +15,11 @@ from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Weights
 from netpurify.network.comparison.others import restore_others
 from netpurify.network.fitting import build_design, pose
+from netpurify.network.planned import LayerPlan, Plan
 from netpurify.network.policies.policy import Progress
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.policies.recovery.probe import Probe, probe
 from netpurify.network.prepared import Network, prepare
-from netpurify.network.records import LayerPlan, Plan
 from netpurify.network.tolerance import LAWS, Tolerance, fixed, tolerance_of
 
 _PER_FIT = 5e-8

@@ -81,7 +81,7 @@ def config_with(config: Any, **values: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
+class TestedArchitecture:
     """How a network is built, called and tuned.
 
     Attributes:
@@ -113,16 +113,16 @@ def _pairs(count: int, generator: torch.Generator) -> Inputs:
     return {"input_ids": tokens} | _images(32, count, generator)
 
 
-ARCHITECTURES: dict[str, Architecture] = {
-    "ResNet-18": Architecture(resnet18, partial(_images, 64), "classifier.1"),
-    "ConvNeXt": Architecture(convnext, partial(_images, 64), "classifier"),
-    "ViT": Architecture(vit, partial(_images, 96), "classifier"),
-    "GPT-2": Architecture(gpt2, _tokens, "score"),
-    "BERT": Architecture(bert, _tokens, "classifier"),
-    "Llama-like": Architecture(llama, _tokens, "score"),
-    "Whisper-like": Architecture(whisper, _speech, "classifier"),
-    "CLIP-like": Architecture(clip, _pairs, "visual_projection"),
-    "LSTM tagger": Architecture(lambda _: Tagger(), _tokens, "head"),
+ARCHITECTURES: dict[str, TestedArchitecture] = {
+    "ResNet-18": TestedArchitecture(resnet18, partial(_images, 64), "classifier.1"),
+    "ConvNeXt": TestedArchitecture(convnext, partial(_images, 64), "classifier"),
+    "ViT": TestedArchitecture(vit, partial(_images, 96), "classifier"),
+    "GPT-2": TestedArchitecture(gpt2, _tokens, "score"),
+    "BERT": TestedArchitecture(bert, _tokens, "classifier"),
+    "Llama-like": TestedArchitecture(llama, _tokens, "score"),
+    "Whisper-like": TestedArchitecture(whisper, _speech, "classifier"),
+    "CLIP-like": TestedArchitecture(clip, _pairs, "visual_projection"),
+    "LSTM tagger": TestedArchitecture(lambda _: Tagger(), _tokens, "head"),
 }
 
 
