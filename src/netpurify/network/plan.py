@@ -11,6 +11,7 @@ from netpurify.network.adapter.capture import BATCH, Data, Forward
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.reference import Initial, Skipped
 from netpurify.network.adapter.span import Span
+from netpurify.network.adapter.tokens import TokenSpan
 from netpurify.network.fitting import build_design
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.prepared import prepare
@@ -122,9 +123,21 @@ def _plan(
         frozen=frozen,
         tolerances=tolerances,
         repairable=repairable,
-        reason=_reason(spans[0].fan_in, rank, live, frozen=frozen, known=known, below=below),
+        reason=_reason_of_tokens(spans[0], frozen=frozen)
+        if known and isinstance(spans[0], TokenSpan)
+        else _reason(spans[0].fan_in, rank, live, frozen=frozen, known=known, below=below),
         seconds=0.0 if frozen else pass_seconds + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
         bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
+    )
+
+
+def _reason_of_tokens(span: TokenSpan, *, frozen: bool) -> str:
+    if frozen:
+        return "never trained: any difference from the initial weights is an alteration"
+    used = int(span.used.sum())
+    return (
+        f"training may set the rows of the {used:,} tokens that clean inputs use freely; those of the other "
+        f"{span.used.size - used:,} must be the initial ones"
     )
 
 

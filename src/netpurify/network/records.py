@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify import lad
+from netpurify.network.adapter.form import Form
 from netpurify.network.adapter.reference import Skipped
 from netpurify.network.tolerance import Tolerance
 
@@ -164,8 +165,11 @@ class Proof:
         units: Positions of the units in the layer, [p].
         columns: Independent columns of the design, [fan-in, rank].
         coefficients: Coefficients of these columns for each unit, [rank, p].
-        dual: Dual variables of each unit's L1 regression, [fan-in, p].
+        dual: Dual variables of each unit's L1 regression, [fan-in, p]; [fan-in, 0] if the units are restored.
         groups: How many groups the layer has.
+        form: How the layer's tensors become its matrix; ``None`` for a module with a weight [units, ...] and a bias.
+        restored: Whether the units were never trained, so that altered weights have their initial bits again. Then
+            there are neither columns nor coefficients.
     """
 
     layer: str
@@ -175,6 +179,8 @@ class Proof:
     coefficients: NDArray[np.float64]
     dual: NDArray[np.float64]
     groups: int
+    form: Form | None = None
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +218,7 @@ class LayerRecord:
         reason: Why units were left alone, if any were.
         seconds: Time that the layer took.
         proofs: What is needed to check the fits again; empty if no proof was asked for.
+        form: How the layer's tensors become its matrix, if it is known.
     """
 
     name: str
@@ -241,6 +248,7 @@ class LayerRecord:
     reason: str
     seconds: float
     proofs: tuple[Proof, ...] = field(default=())
+    form: Form | None = None
 
     @property
     def units(self) -> int:
@@ -250,6 +258,18 @@ class LayerRecord:
     def count(self, grade: Grade) -> int:
         """Units of this grade."""
         return int(np.count_nonzero(self.grade == grade))
+
+    @property
+    def shape_by_units(self) -> tuple[int, ...]:
+        """Shape of the weight with the units first: [units, ...]."""
+        if self.form is None or self.form.layout == "plain":
+            return self.shape
+        return self.units, self.shape[0] // self.groups, *self.shape[2:]
+
+    def places_of(self, table: Altered) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The unit, and the place among the unit's weights, of each entry of a table of this layer's weights."""
+        form = self.form or Form("weight", tuple(table.names[1:]), groups=self.groups)
+        return form.units_at(self.shape, table.tensor, table.index)
 
     @property
     def uncertain(self) -> int:

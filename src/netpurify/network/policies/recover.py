@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from netpurify.errors import InputError
+from netpurify.network.adapter.tokens import TokenSpan
 from netpurify.network.adapter.weights import Weights
 from netpurify.network.fitting import Regressions, UnitFits
 from netpurify.network.outcome import Outcome
@@ -14,6 +15,7 @@ from netpurify.network.policies.recovery.approximate import approximate
 from netpurify.network.policies.recovery.decay import choose_decay
 from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.unused import restore_unused
 from netpurify.network.prepared import Network
 from netpurify.network.purification import Purification, purify_layers
 
@@ -60,11 +62,16 @@ class Recover(LayerPolicy):
 
     def adjust(self, regressions: Regressions) -> Regressions:
         """The regressions with the decay that was found; no fits are made if no unit can be recovered with any."""
+        if isinstance(regressions.spans[0], TokenSpan):  # there is no fit for an embedding
+            return replace(regressions, solvable=False)
         decay, recoverable = choose_decay(regressions, self.decay)
         return replace(regressions, decay=decay, solvable=recoverable)
 
     def decide(self, regressions: Regressions, fits: Iterator[UnitFits]) -> Outcome:
         """Altered weights of units with enough evidence are replaced; then what stands far out in the other units."""
+        span = regressions.spans[0]
+        if isinstance(span, TokenSpan):
+            return restore_unused(regressions, span)
         outcome = Outcome(regressions.weights)
         outcome.decay = regressions.decay
         for group, group_fits in groupby(fits, key=lambda fit: fit.group):

@@ -1,6 +1,5 @@
 """Pictures of one purified layer: where weights were replaced, residuals, energies, tolerance."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -164,9 +163,7 @@ def _shares(layer: LayerRecord) -> Picture:
 
 def _per_unit(layer: LayerRecord) -> NDArray[np.float64]:
     """Share of replaced weights of each unit, bias included."""
-    found = layer.altered
-    unit = np.where(found.tensor == 0, found.index // math.prod(layer.shape[1:]), found.index)
-    return np.bincount(unit, minlength=layer.units) / layer.fan_in
+    return np.bincount(layer.places_of(layer.altered)[0], minlength=layer.units) / layer.fan_in
 
 
 def chosen(layers: Sequence[LayerRecord], most: int) -> list[LayerRecord]:
