@@ -65,8 +65,8 @@ def trained(middle, optimiser, tied, steps, tokens, seed):
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_healthy_networks_keep_their_bits(middle, optimiser):
     for seed, (tied, steps) in enumerate(itertools.product((False, True), (1, 3, 30))):
-        tokens = networks.seeded(lambda seed=seed: torch.randint(0, 40, (12, 5)), seed + 50)
-        other = networks.seeded(lambda seed=seed: torch.randint(0, 60, (12, 5)), seed + 90)
+        tokens = networks.seeded(lambda: torch.randint(0, 40, (12, 5)), seed + 50)
+        other = networks.seeded(lambda: torch.randint(0, 60, (12, 5)), seed + 90)
         network, initial = trained(middle, optimiser, tied, steps, tokens, seed)
         for inputs in (tokens, tokens[:4], other):
             result = purify(network, inputs, policy=Recover(initial, proof=False))
