@@ -12,6 +12,7 @@ from netpurify.contaminate import Normal
 from netpurify.errors import InputError
 from netpurify.network import Grade, Project, Recover, check, load_proof, purify, save_proof, verify_proof
 from netpurify.network.proof.verification import RepairClaim
+from netpurify.report.purification.mosaic import mosaic
 from tests.network import made_networks as networks
 
 
@@ -264,6 +265,31 @@ def test_rows_of_all_uses_explain_a_tied_weight(bias, tmp_path):
     assert not verify_proof(proof.proofs, claim).sound
 
 
+class SharedBias(nn.Module):
+    """Two Linear layers with one bias: neither layer alone explains how the bias changed."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(120, 8), nn.Linear(120, 8)
+        self.b.bias = self.a.bias
+
+    def forward(self, inputs):
+        return torch.cat([self.a(inputs[:, 0]), self.b(inputs[:, 1])])
+
+
+def test_bias_that_another_layer_uses_too_is_left_out_of_the_regressions():
+    initial = networks.seeded(SharedBias)
+    network, inputs = copy.deepcopy(initial), networks.seeded(lambda: torch.randn(12, 2, 120), seed=1)
+    train(network, lambda model: model(inputs), ["a.weight", "a.bias", "b.weight"])
+    assert networks.same_bits(purify(network, inputs, policy=Recover(initial)).model, network)
+    dirty = alter(alter(network, "a.weight", (3, 7)), "b.weight", (4, 119))
+    result = purify(dirty, inputs, policy=Recover(initial))
+    assert networks.positions(result.altered) == {("a.weight", 367), ("b.weight", 599)}
+    assert [layer.fan_in for layer in result.layers] == [120, 120]
+    assert [(skip.name, skip.missed) for skip in result.skipped] == [("a", True), ("b", True)]
+    assert result.verify().sound
+
+
 def test_initial_weights_may_have_a_tied_tensor_once():
     initial = networks.seeded(lambda: Shared(True))
     network, inputs = copy.deepcopy(initial), networks.seeded(lambda: torch.randn(12, 2, 120), seed=1)
@@ -360,3 +386,35 @@ def test_parts_are_chosen_by_the_name_of_their_module_or_their_own():
     assert [layer.name for layer in check(network, inputs, layers=["it.weight_hh_l0"]).layers] == ["it.weight_hh_l0"]
     with pytest.raises(InputError, match=r"'it\.nope' is none of"):
         check(network, inputs, layers=["it.nope"])
+
+
+class Decoder(nn.Module):
+    """Layers that a defence can fit, among others that it leaves as they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.up = transformers.pytorch_utils.Conv1D(24, 12), nn.ConvTranspose1d(6, 5, 3, stride=2)
+        self.cell, self.out = nn.GRU(5, 7, batch_first=True), nn.Linear(7, 3)
+
+    def forward(self, inputs):
+        values = self.up(self.first(inputs).relu().unflatten(1, (6, 4)))
+        return self.out(self.cell(values.transpose(1, 2))[0][:, -1])
+
+
+def test_defence_fits_layers_of_new_kinds_and_names_those_that_it_cannot():
+    network, inputs = networks.seeded(Decoder), networks.seeded(lambda: torch.randn(60, 12), seed=1)
+    defence = networks.defend(network, inputs, strength=1e-9, guard=False)
+    assert [layer.name for layer in defence.layers] == ["first", "up", "out"]
+    assert {skip.name for skip in defence.skipped} == {"cell.weight_ih_l0", "cell.weight_hh_l0"}
+    assert networks.largest_error(defence.model, network) < 1e-2
+    torch.testing.assert_close(defence.model(inputs), network(inputs), rtol=1e-3, atol=1e-3)
+
+
+def test_picture_of_a_transposed_weight_has_units_as_rows():
+    initial = networks.seeded(lambda: Named(transformers.pytorch_utils.Conv1D(8, 96)))
+    dirty = alter(initial, "it.weight", (5, 3), (90, 7))
+    (layer,) = purify(dirty, torch.ones(2, 96), policy=Recover(initial)).layers
+    pixels = mosaic(layer).pixels
+    assert pixels.shape[:2] == (8, 96)
+    marked = (pixels != pixels[0, 0]).any(axis=2)
+    assert np.argwhere(marked).tolist() == [[3, 5], [7, 90]]

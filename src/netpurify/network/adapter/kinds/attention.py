@@ -1,7 +1,7 @@
 """The projections of ``nn.MultiheadAttention``: of the queries, keys and values, and of the output."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,10 @@ class AttentionOutput(Layer):
     def watched(self) -> nn.Module:  # noqa: D102
         return self.attention
 
+    @property
+    def kind(self) -> str:  # noqa: D102
+        return type(self.attention).__name__
+
     def seen(self, given: tuple, named: dict[str, Any]) -> Iterator[Rows]:
         """What torch's own attention gives for this call if its output is projected by the identity."""
         attention = copy.copy(self.attention)
@@ -96,8 +100,3 @@ class AttentionOutput(Layer):
     def input_rows(self, inputs: Tensor) -> Tensor:
         """A row for each vector that is projected."""
         return inputs.reshape(1, -1, inputs.shape[-1])
-
-
-def claimed(layers: Sequence[Layer]) -> Mapping[int, str]:
-    """Modules within others that are described together with them, by identity, with the name of the layer."""
-    return {id(layer.module): layer.name for layer in layers if isinstance(layer, AttentionOutput)}

@@ -1,7 +1,7 @@
 """What a layer is: a part of a module that can be written as regressions. Each kind of layer derives from ``Layer``."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -168,7 +168,7 @@ class Layer(ABC):
         """Names of the layer's tensors in a state dict: the weight, and the bias if there is one."""
         return self.form.tensors
 
-    def asked_for(self, names: Sequence[str]) -> bool:
+    def asked_for(self, names: Collection[str]) -> bool:
         """Whether the layer, or the module of which it is a part, is among these names."""
         return self.name in names or self.name.rpartition(".")[0] in names
 

@@ -1,6 +1,6 @@
 """Tied weights: one tensor that several modules use. The rows of all its uses explain its change together."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -61,7 +61,7 @@ class SharedLayer(Layer):
             for span, rows in zip(spans, groups, strict=True):
                 span.add(with_biases(rows, len(biases), own))
 
-    def asked_for(self, names: Sequence[str]) -> bool:  # noqa: D102
+    def asked_for(self, names: Collection[str]) -> bool:  # noqa: D102
         return any(use.asked_for(names) for use in self.uses)
 
     def input_rows(self, inputs: Tensor) -> Tensor:
