@@ -109,11 +109,19 @@ class OwnLinear(nn.Linear):
         return super().forward(input) * 2.0
 
 
+class NormedMatrix(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 3))
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [
         (lambda: nn.BatchNorm2d(3), "has a scale and a shift for each unit"),
-        (lambda: nn.LayerNorm(3), "has a scale and a shift for each unit"),
+        (lambda: nn.LayerNorm((3, 2)), "has a scale and a shift for each unit"),
+        (lambda: nn.LayerNorm(3, bias=False), "LayerNorm has a scale for each unit"),
+        (lambda: NormedMatrix(), "NormedMatrix is none of"),
         (lambda: nn.PReLU(3), "none of MultiheadAttention, Conv"),
         (lambda: nn.Embedding(3, 3, max_norm=1.0), "max_norm"),
         (lambda: OwnLinear(3, 3), "in its own way"),

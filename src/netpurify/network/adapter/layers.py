@@ -83,8 +83,9 @@ def _of_a_norm(module: nn.Module) -> str | None:
 
     Each unit of a norm sees one number of every input, so that a scale and a shift fit any change of the two.
     """
-    shapes = {tuple(value.shape) for value in module.parameters(recurse=False)}
-    if "norm" not in type(module).__name__.lower() or len(shapes) != 1 or module._parameters.get("weight") is None:
+    values = list(module.parameters(recurse=False))
+    usual = isinstance(module, nn.LayerNorm) or all(value.dim() == 1 for value in values)
+    if "norm" not in type(module).__name__.lower() or not usual or module._parameters.get("weight") is None:
         return None
     what = "a scale and a shift" if module._parameters.get("bias") is not None else "a scale"
     return (
