@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from netpurify import InputError
-from netpurify.network.adapter.layers import as_layer
+from netpurify.network.adapter.layers import as_layers
 from netpurify.network.policies.defence.moments import Moments
 from tests.network.made_networks import defend
 
@@ -158,7 +158,7 @@ def test_errors_name_the_layer():
 @pytest.mark.parametrize(("images", "width"), [(800, 28), (400, 14), (300, 15)])
 def test_moments_see_every_column_of_images(images, width):
     """Each column carries its own number, so that the mean of the rows tells which of them were seen."""
-    layer = as_layer("", nn.Conv2d(1, 1, 1, bias=False))
+    layer = as_layers("", nn.Conv2d(1, 1, 1, bias=False))[0]
     columns = torch.arange(float(width)).expand(images, 1, width, width)
     moments = Moments(layer, columns, columns)
     assert 8_000 < moments.count < 20_000

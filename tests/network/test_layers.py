@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from netpurify.network.adapter.layers import as_layer, from_matrix, refusal, to_matrix
+from netpurify.network.adapter.form import Form
+from netpurify.network.adapter.layers import as_layers, refusal
 
 CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 SHAPES = {1: (11,), 2: (9, 8), 3: (6, 5, 7)}
@@ -20,7 +21,7 @@ def seeded(build):
 
 def product(module, inputs):
     """The layer's output made of its rows and its matrix, in the shape [groups, rows, units of a group]."""
-    layer = as_layer("it", module)
+    layer = as_layers("it", module)[0]
     return layer.rows(inputs) @ layer.matrix()
 
 
@@ -58,7 +59,7 @@ def test_convolution_with_a_different_size_on_every_axis():
 def test_depthwise():
     module = seeded(lambda: nn.Conv2d(5, 10, 3, padding=1, groups=5, dtype=torch.float64))
     inputs = seeded(lambda: torch.randn(2, 5, 6, 6, dtype=torch.float64))
-    assert as_layer("it", module).fan_in == 10
+    assert as_layers("it", module)[0].fan_in == 10
     torch.testing.assert_close(product(module, inputs), by_rows(module, module(inputs), 2), rtol=1e-12, atol=1e-12)
 
 
@@ -81,17 +82,19 @@ def test_linear_on_any_number_of_leading_axes(shape, bias):
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_matrix_and_back(groups):
     weight, bias = seeded(lambda: (torch.randn(8, 3, 2, 2), torch.randn(8)))
-    there = to_matrix(weight, bias, groups)
+    form = Form("w", ("b",), groups=groups)
+    there = form.matrix({"w": weight, "b": bias})
     assert there.shape == (groups, 13, 8 // groups)
-    back = from_matrix(there, weight.shape, bias=True)
+    back = form.split(there, weight.shape)
     assert torch.equal(back[0], weight)
     assert torch.equal(back[1], bias)
-    assert torch.equal(from_matrix(to_matrix(weight, None, groups), weight.shape, bias=False)[0], weight)
+    bare = Form("w", groups=groups)
+    assert torch.equal(bare.split(bare.matrix({"w": weight}), weight.shape)[0], weight)
 
 
 def test_write_keeps_bits():
     module = seeded(lambda: nn.Conv2d(4, 6, 3, groups=2))
-    layer = as_layer("it", module)
+    layer = as_layers("it", module)[0]
     before = module.weight.detach().clone()
     matrix = layer.matrix().clone()
     matrix[1, 2, 0] = 5.0
@@ -106,12 +109,21 @@ class OwnLinear(nn.Linear):
         return super().forward(input) * 2.0
 
 
+class NormedMatrix(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 3))
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: nn.BatchNorm2d(3), "none of Linear, Conv"),
-        (lambda: nn.ConvTranspose2d(3, 3, 2), "none of Linear, Conv"),
-        (lambda: nn.Embedding(3, 3), "none of Linear, Conv"),
+        (lambda: nn.BatchNorm2d(3), "has a scale and a shift for each unit"),
+        (lambda: nn.LayerNorm((3, 2)), "has a scale and a shift for each unit"),
+        (lambda: nn.LayerNorm(3, bias=False), "LayerNorm has a scale for each unit"),
+        (lambda: NormedMatrix(), "NormedMatrix is none of"),
+        (lambda: nn.PReLU(3), "none of MultiheadAttention, Conv"),
+        (lambda: nn.Embedding(3, 3, max_norm=1.0), "max_norm"),
         (lambda: OwnLinear(3, 3), "in its own way"),
         (lambda: nn.LazyLinear(3), "lazy"),
         (lambda: nn.Linear(3, 3, dtype=torch.float16), "float16"),

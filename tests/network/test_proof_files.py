@@ -9,6 +9,7 @@ import torch
 from netpurify.checkpoint import save_weights
 from netpurify.errors import InputError
 from netpurify.network import load_proof
+from netpurify.network.adapter.form import Form
 
 DIGESTS = {"contaminated": "a", "initial": None, "purified": "b", "data": "c"}
 CONTENT = {
@@ -52,13 +53,53 @@ def test_a_proof_reads_back(tmp_path):
     assert [part.columns.shape for part in proof.proofs] == [(5, 2), (5, 2)]
 
 
+FORM = {"weight": "0.w", "biases": ["0.b"], "layout": "transposed", "groups": 1, "first": 4, "tied": [["1.w", "0.w"]]}
+
+
+def test_a_form_and_restored_units_read_back(tmp_path):
+    tensors = {
+        "0.columns": torch.ones(5, 0, dtype=F64),
+        "0.units": torch.arange(3),
+        "0.coefficients": torch.ones(0, 3, dtype=F64),
+        "0.dual": torch.zeros(5, 0, dtype=F64),
+    }
+    content = CONTENT | {"version": 2} | block(form=FORM, restored=True)
+    (proof,) = load_proof(written(tmp_path, content, tensors)).proofs
+    assert proof.form == Form("0.w", ("0.b",), "transposed", 1, 4, (("1.w", "0.w"),))
+    assert proof.restored
+    (usual, _) = load_proof(written(tmp_path, CONTENT)).proofs
+    assert usual.form is None
+    assert not usual.restored
+
+
 METADATA = {
+    **{
+        f"a form with {key} as {value}": (CONTENT | block(form=FORM | {key: value}), "its blocks")
+        for key, value in (
+            ("weight", 1),
+            ("biases", "0.b"),
+            ("biases", [1]),
+            ("layout", "sideways"),
+            ("layout", []),
+            ("groups", 2),
+            ("groups", True),
+            ("first", -1),
+            ("first", 0.5),
+            ("tied", [["1.w"]]),
+            ("tied", [["1.w", 0]]),
+            ("tied", {}),
+            ("more", 1),
+        )
+    },
+    "a form that is a list": (CONTENT | block(form=[]), "its blocks"),
+    "restored in words": (CONTENT | block(restored="yes"), "its blocks"),
+    "restored units with columns": (CONTENT | block(restored=True), "block 0 must have no columns"),
     "no JSON": ("{", "metadata are damaged"),
     "nested without end": ("[" * 100_000, "metadata are damaged"),
     "a list": ([], "metadata are damaged"),
     "a number": (7, "metadata are damaged"),
     "no version": ({}, "metadata are damaged"),
-    "another version": (CONTENT | {"version": 2}, "a proof of version 2; this netpurify reads 1"),
+    "another version": (CONTENT | {"version": 3}, "a proof of version 3; this netpurify reads 1 to 2"),
     "truth as a version": (CONTENT | {"version": True}, "a proof of version True"),
     "a version of any length": (CONTENT | {"version": [9] * 10_000}, "a proof of version .{20};"),
     "another policy": (CONTENT | {"policy": "defend"}, "its policy"),

@@ -195,15 +195,14 @@ def test_check_sees_past_a_flipped_exponent():
     assert plan.layers[1].rank == 5
 
 
-def test_tied_lazy_and_unknown_layers_are_named_with_their_reasons():
+def test_tied_layers_are_one_and_unknown_ones_are_named_with_their_reasons():
     network = nn.ModuleDict({"a": nn.Linear(6, 6), "b": nn.Linear(6, 6), "c": nn.Embedding(3, 6), "d": nn.Linear(6, 6)})
+    network["e"] = nn.PReLU()
     network["b"].weight = network["a"].weight
     found = check(network, torch.ones(2, 6), forward=lambda model, batch: model["d"](model["b"](model["a"](batch))))
     reasons = {skip.name: skip.reason for skip in found.skipped}
-    assert "tied with b.weight" in reasons["a"]
-    assert "tied with a.weight" in reasons["b"]
-    assert "Embedding is none of" in reasons["c"]
-    assert [layer.name for layer in found.layers] == ["d"]
+    assert reasons == {"c": "the clean inputs never reach it", "e": "PReLU is none of " + reasons["e"][17:]}
+    assert [layer.name for layer in found.layers] == ["a", "d"]
 
 
 def test_project_is_algorithm_2(head):
@@ -439,7 +438,8 @@ def test_models_with_odd_state_and_odd_outputs(output):
     found = purify(model, data, policy=Recover(initial))
     assert networks.positions(found.altered) == {("layer.weight", 83)}
     assert found.agreement.change > 0.0
-    assert {skip.name for skip in found.skipped} == {"words", "empty", "lazy", "meta"}
+    assert {skip.name for skip in found.skipped} == {"empty", "lazy", "meta"}
+    assert {layer.name: layer.frozen for layer in found.layers} == {"words": True, "layer": True}
     assert found.verify().sound
 
 

@@ -19,7 +19,7 @@ class LayerBar:
         self._sizes = {
             layer.name: layer.fan_in * layer.units
             for layer in layers_of(model)
-            if layers is None or layer.name in layers
+            if layers is None or layer.asked_for(layers)
         }
         self._bar = None if quiet else Bar("purify")
         self._begun = time.monotonic()

@@ -1,10 +1,10 @@
 """The method: layer by layer in the order of execution, each seen through the layers that are already purified."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.layers import Layer, SharedLayer
 from netpurify.network.adapter.span import SpanError
 from netpurify.network.fitting import Regressions, fit_units, pose
 from netpurify.network.outcome import Outcome
@@ -40,12 +40,14 @@ def layer_by_layer(network: Network, policy: LayerPolicy, progress: Progress | N
     doubt = network.partly_unknown
     final_weights = []
     with one_blas_thread():
+        restored = _restored_first(network, layers, policy)
         for number, layer in enumerate(layers):
             if progress is not None:
                 progress(layer.name, number, len(layers))
             begun, regressions = time.perf_counter(), None
             weights = network.weights(layer)
-            outcome = policy.restore(weights)  # a layer that was never trained needs neither inputs nor a fit
+            # A layer that was never trained needs neither inputs nor a fit.
+            outcome = restored.get(layer.name) or policy.restore(weights)
             if outcome is None:
                 try:
                     spans = capture(network, layer)
@@ -65,3 +67,18 @@ def layer_by_layer(network: Network, policy: LayerPolicy, progress: Progress | N
             network.write(layer, matrix)
     if progress is not None:
         progress("", len(layers), len(layers))
+
+
+def _restored_first(network: Network, layers: Sequence[Layer], policy: LayerPolicy) -> dict[str, Outcome]:
+    """Restore tied weights that were never trained, by the names of their layers, and write them.
+
+    The layer of a tied weight comes where its inputs are known, as a head does. But the weight is used before as well,
+    as an embedding is, and what lies between must not be seen through altered weights.
+    """
+    restored = {}
+    for layer in layers:
+        outcome = policy.restore(network.weights(layer)) if isinstance(layer, SharedLayer) else None
+        if outcome is not None:
+            restored[layer.name] = outcome
+            network.write(layer, outcome.matrix)
+    return restored

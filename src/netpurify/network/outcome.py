@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify import lad
+from netpurify.network.adapter.form import module_form
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Mask, Weights
@@ -37,6 +38,8 @@ class Outcome:
         reason: Why units were left alone, if any were.
         low_rank: Rank of the layer's change, if it has a low one that was estimated; the largest over groups.
         singular_values: Of that change, largest first; empty if there is none.
+        free: Whether the units that are left alone are those that training may set freely, as the tokens of an
+            embedding that clean inputs use.
     """
 
     def __init__(self, weights: Weights, reason: str = "") -> None:  # noqa: D107
@@ -61,6 +64,7 @@ class Outcome:
         self.frozen = False
         self.low_rank: int | None = None
         self.singular_values = np.zeros(0)
+        self.free = False
 
     @property
     def in_doubt(self) -> bool:
@@ -121,7 +125,8 @@ class Outcome:
         return LayerRecord(
             name=layer.name,
             kind=layer.kind,
-            shape=tuple(layer.module.weight.shape),
+            shape=tuple(layer.weight.shape),
+            form=layer.form,
             groups=layer.groups,
             fan_in=layer.fan_in,
             live=live,
@@ -148,10 +153,26 @@ class Outcome:
             energies=spans[0].energies() if spans and spans[0].fan_in <= _LARGEST_FAN_IN else np.zeros(0),
             reason=self.reason,
             seconds=seconds,
-            proofs=tuple(self.proofs),
+            proofs=self._proofs(layer),
             low_rank=self.low_rank,
             singular_values=self.singular_values,
         )
+
+    def _proofs(self, layer: Layer) -> tuple[Proof, ...]:
+        """The proofs, with the layer's form unless that is usual; a layer that was never trained then needs one too."""
+        form = layer.form
+        usual = not layer.without_bias and form == module_form(layer.name, bias=bool(form.biases), groups=form.groups)
+        if usual and self.frozen:
+            return ()
+        units = np.flatnonzero(self.grade == Grade.RESTORED)
+        restored = [units[units // self.weights.units == group] for group in range(form.groups)]
+        fan_in = layer.fan_in
+        proofs = self.proofs + [
+            Proof(layer.name, group, chosen, np.zeros((fan_in, 0)), np.zeros((0, chosen.size)), np.zeros((fan_in, 0)),
+                  form.groups, restored=True)
+            for group, chosen in enumerate(restored) if chosen.size
+        ]  # fmt: skip
+        return tuple(proofs) if usual else tuple(replace(proof, form=form) for proof in proofs)
 
     def _tolerance(self, designs: Sequence[lad.Design | None]) -> Tolerance:
         """What the layer tolerates if as many alterations are positive as were found."""
@@ -164,11 +185,10 @@ class Outcome:
         """Some of the layer's weights, with what they were and are."""
         group, row, column = np.nonzero(chosen)
         unit = group * self.weights.units + column
-        per_unit = layer.fan_in - layer.has_bias
-        is_bias = row == per_unit if layer.has_bias else np.zeros(row.size, np.bool_)
+        tensor, index = layer.form.places(layer.weight.shape, group, row, column)
         return Altered(
-            tensor=is_bias.astype(np.int32),
-            index=np.where(is_bias, unit, unit * per_unit + row).astype(np.int64),
+            tensor=tensor,
+            index=index,
             was=self.weights.contaminated[chosen].astype(np.float64),
             now=self.matrix[chosen].astype(np.float64),
             grade=self.grade[unit],

@@ -12,6 +12,7 @@ from netpurify.network.adapter.capture import BATCH, Data, Forward
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.reference import Initial, Skipped
 from netpurify.network.adapter.span import Span
+from netpurify.network.adapter.tokens import TokenSpan
 from netpurify.network.adapter.weights import Weights
 from netpurify.network.comparison.others import restore_others
 from netpurify.network.fitting import build_design, pose
@@ -193,9 +194,21 @@ def _plan(seen: _Seen, weights: Weights, seconds: float, pass_seconds: float) ->
         agreeing=tried.agreeing,
         provisional=bool(tried.probed and seen.before),
         repairable=seen.known and (frozen or tried.agreeing > 0),
-        reason=_reason(seen, tried, rank, live),
+        reason=_reason_of_tokens(spans[0], frozen=frozen)
+        if seen.known and isinstance(spans[0], TokenSpan)
+        else _reason(seen, tried, rank, live),
         seconds=0.0 if frozen else pass_seconds + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
         bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
+    )
+
+
+def _reason_of_tokens(span: TokenSpan, *, frozen: bool) -> str:
+    if frozen:
+        return "never trained: any difference from the initial weights is an alteration"
+    used = int(span.used.sum())
+    return (
+        f"training may set the rows of the {used:,} tokens that clean inputs use freely; those of the other "
+        f"{span.used.size - used:,} must be the initial ones"
     )
 
 

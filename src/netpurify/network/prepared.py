@@ -84,8 +84,12 @@ class Network:
     def partly_unknown(self) -> bool:
         """Whether a part that is not examined differs from its initial weights, so that its output may be wrong."""
         modules = dict(self.model.named_modules())
-        open_parts = (part for part in self.skipped if not part.settled)
-        return any(differs(modules[part.name], part.name, self.initial) for part in open_parts)
+        owners = (
+            part.name if part.name in modules else part.name.rpartition(".")[0]
+            for part in self.skipped
+            if not part.settled
+        )
+        return any(differs(modules[name], name, self.initial) for name in owners)
 
     def weights(self, layer: Layer) -> Weights:
         """A layer's contaminated and initial weights as matrices."""
@@ -94,7 +98,7 @@ class Network:
 
     def write(self, layer: Layer, matrix: Array) -> None:
         """Set a layer's weights from [groups, fan-in, units of a group]."""
-        layer.write(to_tensor(matrix, layer.module.weight))
+        layer.write(to_tensor(matrix, layer.weight))
 
     def outputs(self) -> list[Tensor | None]:
         """The network's outputs on the clean inputs, batch by batch; ``None`` where a batch gives no tensor."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify import lad
+from netpurify.network.adapter.form import Form
 from netpurify.network.tolerance import Tolerance
 
 EDGES = np.logspace(-20.0, 20.0, 161)
@@ -101,8 +102,11 @@ class Proof:
         units: Positions of the units in the layer, [p].
         columns: Independent columns of the design, [fan-in, rank].
         coefficients: Coefficients of these columns for each unit, [rank, p].
-        dual: Dual variables of each unit's L1 regression, [fan-in, p].
+        dual: Dual variables of each unit's L1 regression, [fan-in, p]; [fan-in, 0] if the units are restored.
         groups: How many groups the layer has.
+        form: How the layer's tensors become its matrix; ``None`` for a module with a weight [units, ...] and a bias.
+        restored: Whether the units were never trained, so that altered weights have their initial bits again. Then
+            there are neither columns nor coefficients.
     """
 
     layer: str
@@ -112,6 +116,8 @@ class Proof:
     coefficients: NDArray[np.float64]
     dual: NDArray[np.float64]
     groups: int
+    form: Form | None = None
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -154,6 +160,7 @@ class LayerRecord:
         low_rank: Rank of the layer's change, if it has a low one that was estimated from the layer itself; else
             ``None``. The largest over groups.
         singular_values: Of that change, largest first; empty if there is none.
+        form: How the layer's tensors become its matrix, if it is known.
     """
 
     name: str
@@ -187,6 +194,7 @@ class LayerRecord:
     proofs: tuple[Proof, ...] = field(default=())
     low_rank: int | None = None
     singular_values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    form: Form | None = None
 
     def __repr__(self) -> str:
         altered = f"altered={len(self.altered)}, unjudged={self.unjudged}, uncertain={self.uncertain}"
@@ -218,6 +226,18 @@ class LayerRecord:
     def affected(self) -> bool:
         """Whether there is something to say of it: weights that were replaced, or of which not all is known."""
         return bool(len(self.altered) or len(self.suspicious) or self.unjudged or self.uncertain or self.reason)
+
+    @property
+    def shape_by_units(self) -> tuple[int, ...]:
+        """Shape of the weight with the units first: [units, ...]."""
+        if self.form is None or self.form.layout == "plain":
+            return self.shape
+        return self.units, self.shape[0] // self.groups, *self.shape[2:]
+
+    def places_of(self, table: Altered) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The unit, and the place among the unit's weights, of each entry of a table of this layer's weights."""
+        form = self.form or Form("weight", tuple(table.names[1:]), groups=self.groups)
+        return form.units_at(self.shape, table.tensor, table.index)
 
     @property
     def uncertain(self) -> int:

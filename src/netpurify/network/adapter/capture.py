@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from netpurify.errors import InputError
 from netpurify.network.adapter.batches import BATCH, Data, batches, remedy, tensors_in
-from netpurify.network.adapter.layers import Layer
+from netpurify.network.adapter.kinds import Gather, Layer
 from netpurify.network.adapter.span import Span, SpanError
 
 Forward = Callable[[nn.Module, Any], Any]
@@ -82,7 +82,8 @@ class Runner:
 
             return hook
 
-        with _quiet(self._data), _hooked([(layer.module, note(layer)) for layer in layers]):
+        watched = [(module, note(layer)) for layer in layers for module, _ in layer.watch()]
+        with _quiet(self._data), _hooked(watched):
             for inputs in batches(self._data, self._batch):
                 calls.clear()
                 self._call(inputs)
@@ -99,21 +100,15 @@ class Runner:
         Returns:
             For each layer one span per group, or the reason why there is none.
         """
-        captured: dict[str, list[Span] | SpanError] = {
-            layer.name: [Span(layer.fan_in, torch.finfo(layer.module.weight.dtype).eps) for _ in range(layer.groups)]
-            for layer in layers
-        }
+        captured: dict[str, list[Span] | SpanError] = {layer.name: layer.spans() for layer in layers}
         seen = dict.fromkeys(captured, 0)
 
-        def watch(layer: Layer) -> Callable:
+        def watch(layer: Layer, gather: Gather) -> Callable:
             def hook(_: nn.Module, given: tuple, named: dict[str, Any]) -> None:
-                inputs = given[0] if given else named["input"]
                 spans = captured[layer.name]
                 if isinstance(spans, list):
                     try:
-                        for piece in layer.pieces(inputs.detach()):
-                            for span, rows in zip(spans, layer.rows(piece), strict=True):
-                                span.add(rows)
+                        gather(spans, given, named)
                     except SpanError as error:
                         captured[layer.name] = error
                 seen[layer.name] += 1
@@ -122,7 +117,8 @@ class Runner:
 
             return hook
 
-        with _quiet(self._data), _hooked([(layer.module, watch(layer)) for layer in layers]):
+        watched = [(module, watch(layer, gather)) for layer in layers for module, gather in layer.watch()]
+        with _quiet(self._data), _hooked(watched):
             for inputs in batches(self._data, self._batch):
                 seen.update(dict.fromkeys(seen, 0))
                 try:
@@ -169,16 +165,20 @@ def _first_tensor(output: Any) -> Tensor | None:
 def _quiet(data: Data) -> Iterator[None]:
     """Compute no gradients, and restore the state of all random generators at the end, those of a loader too.
 
-    A loader that shuffles or augments draws from them; so every pass sees the same inputs in the same order.
+    A loader that shuffles or augments draws from them; so every pass sees the same inputs in the same order. Torch's
+    fast path for attention is off: it calls no layer within a ``TransformerEncoderLayer``, so no hook would see one.
     """
     loader = getattr(data, "generator", None) or getattr(getattr(data, "sampler", None), "generator", None)
     loader = loader if isinstance(loader, torch.Generator) else torch.Generator()
     state = loader.get_state()
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002  # augmentations still draw from this generator
+    fast = torch.backends.mha.get_fastpath_enabled()
     try:
+        torch.backends.mha.set_fastpath_enabled(False)
         with torch.random.fork_rng(), torch.no_grad():
             yield
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         random.setstate(python)
         np.random.set_state(legacy)  # noqa: NPY002
         loader.set_state(state)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from netpurify import checkpoint
 from netpurify.checkpoint import raw_bytes, unusual
 from netpurify.errors import InputError
-from netpurify.network.adapter.layers import Layer, as_layer, is_examined, refusal, to_matrix
+from netpurify.network.adapter.kinds import Layer, SharedLayer, join_shared
+from netpurify.network.adapter.layers import as_layers, is_examined, refusal
 
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 UNEXAMINED = "and is of a kind that is not examined: it may have been trained, or altered"
@@ -102,29 +103,48 @@ def sort_layers(
         InputError: A chosen name is not a layer, none of the initial weights fits, or some are not finite.
     """
     named = {name: module for name, module in model.named_modules() if list(module.parameters(recurse=False))}
-    for name in chosen or ():
-        if name not in named:
-            raise InputError(f"layers must be names of layers with weights; {name!r} is none of {list(named)}")
-    layers: list[Layer] = []
+    found: list[Layer] = []
     skipped: list[Skipped] = []
+    within: set[int] = set()  # modules that are described together with the one that they are in
     for name, module in named.items():
+        if id(module) in within:
+            continue
         reason = refusal(module)
-        if reason is None and chosen is not None and name not in chosen:
-            reason = "not asked for"
         if reason is None:
-            layer = as_layer(name, module)
-            reason = _shared(layer, tied) or (None if initial is None else _unfit(layer, initial))
-            if reason is None:
-                layers.append(layer)
-        if reason is not None:
+            found += as_layers(name, module)
+            within |= {id(layer.module) for layer in found}
+        else:
             missed = is_examined(module) if chosen is None else name in chosen
             skipped.append(Skipped(name, type(module).__name__, reason, missed))
+    _check_names(chosen, named, found)
+    joined, shared = join_shared(model, found, tied)
+    layers: list[Layer] = []
+    for layer, reason in [*((layer, None) for layer in joined), *shared]:
+        asked = chosen is None or layer.asked_for(chosen)
+        reason = (reason if asked else "not asked for") or (None if initial is None else _unfit(layer, initial))
+        if reason is None:
+            layers.append(layer)
+        else:
+            skipped += [Skipped(one.name, one.kind, reason, missed=asked) for one in _uses(layer)]
+    order = {name: number for number, name in enumerate([*named, *(layer.name for layer in found)])}
+    skipped.sort(key=lambda skip: order[skip.name])
     if initial is not None and not layers and all(skip.reason.startswith("the initial weights") for skip in skipped):
         raise InputError(
             f"the initial weights must be of the same network; the model has {list(named)[:5]} ..., "
             f"the initial weights {list(initial)[:5]} ..."
         )
     return layers, skipped
+
+
+def _check_names(chosen: "list[str] | None", named: Collection[str], found: Sequence[Layer]) -> None:
+    parts = [layer.name for layer in found if layer.name not in named]
+    for name in chosen or ():
+        if name not in named and name not in parts:
+            raise InputError(f"layers must be names of layers with weights; {name!r} is none of {[*named, *parts]}")
+
+
+def _uses(layer: Layer) -> tuple[Layer, ...]:
+    return layer.uses if isinstance(layer, SharedLayer) else (layer,)
 
 
 def unreached(layer: Layer) -> Skipped:
@@ -147,8 +167,15 @@ def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tens
     """The layer's initial weights as [groups, fan-in, units of a group], zero where there are none."""
     if initial is None:
         return torch.zeros_like(layer.matrix())
-    weight, *bias = (initial[name].to(layer.module.weight) for name in layer.tensors)
-    return to_matrix(weight, bias[0] if bias else None, layer.groups)
+    values = {name: _initial_of(name, layer, initial) for name in layer.tensors}
+    weight = layer.weight
+    return layer.form.matrix({name: value.to(weight) for name, value in values.items() if value is not None})
+
+
+def _initial_of(tensor: str, layer: Layer, initial: Mapping[str, Tensor]) -> Tensor | None:
+    """The initial value of one of a layer's tensors; a file may have a tied tensor under any one of its names."""
+    names = [tensor, *(other for other, name in layer.form.tied if name == tensor)]
+    return next((initial[name] for name in names if name in initial), None)
 
 
 def differs(module: nn.Module, name: str, initial: Mapping[str, Tensor] | None) -> bool:
@@ -200,15 +227,9 @@ def ties(model: nn.Module) -> dict[str, set[str]]:
     return tied
 
 
-def _shared(layer: Layer, tied: Mapping[str, set[str]]) -> str | None:
-    others = set().union(*(tied[tensor] for tensor in layer.tensors))
-    return f"its weights are tied with {', '.join(sorted(others))}, which would change with them" if others else None
-
-
 def _unfit(layer: Layer, initial: Mapping[str, Tensor]) -> str | None:
-    for tensor in layer.tensors:
-        value = layer.module.get_parameter(tensor.rpartition(".")[2])
-        given = initial.get(tensor)
+    for tensor, value in layer.parameters.items():
+        given = _initial_of(tensor, layer, initial)
         if given is None:
             return f"the initial weights have no {tensor}"
         if given.shape != value.shape:

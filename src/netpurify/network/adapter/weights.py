@@ -21,18 +21,18 @@ class Weights:
         contaminated: [groups, fan-in, units].
         initial: [groups, fan-in, units].
         missing: Contaminated weights that are NaN, infinite or absurdly large, [groups, fan-in, units].
-        bias: Whether the last row is a bias.
+        bias: How many of the last rows are biases.
         frozen: Whether the layer is known to be never trained, so that any difference is an alteration.
     """
 
     contaminated: NDArray
     initial: NDArray
     missing: Mask
-    bias: bool
+    bias: int
     frozen: bool = False
 
     @classmethod
-    def of(cls, matrix: Tensor, reference: Tensor, *, bias: bool) -> "Weights":
+    def of(cls, matrix: Tensor, reference: Tensor, *, bias: int) -> "Weights":
         """From two matrices of a layer, the contaminated and the initial one."""
         # Copies, because without a bias a matrix is a view of the network's own memory, which is overwritten later.
         contaminated, initial = (value.to("cpu", copy=True).numpy() for value in (matrix, reference))
@@ -70,9 +70,9 @@ class Weights:
 
     @property
     def bias_row(self) -> Mask:
-        """A mask of the row that is the bias, [fan-in]; all False without a bias."""
+        """A mask of the rows that are biases, [fan-in]; all False without a bias."""
         rows = np.zeros(self.contaminated.shape[1], np.bool_)
-        rows[-1] = self.bias
+        rows[rows.size - self.bias :] = True
         return rows
 
     def rounding(self, group: int) -> Array:
@@ -82,6 +82,12 @@ class Weights:
         typical = np.median(sizes, axis=0)
         typical = np.minimum(typical, np.median(typical))  # a unit that is all noise must not raise its own floor
         return 256.0 * np.finfo(self.contaminated.dtype).eps * typical
+
+
+def part_of(weights: Weights, units: NDArray[np.int64] | NDArray[np.bool_]) -> Weights:
+    """The weights of some units alone, counted within their group."""
+    arrays = (values[:, :, units] for values in (weights.contaminated, weights.initial, weights.missing))
+    return Weights(*arrays, bias=weights.bias)
 
 
 def to_tensor(matrix: NDArray, like: Tensor) -> Tensor:

@@ -29,10 +29,12 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
     if network.initial is None or network.chosen is not None:
         return ()
     examined = {tensor for layer in network.layers for tensor in layer.tensors}
+    examined |= {name for layer in network.layers for name, _ in layer.form.tied}
     tensors = {name: tensor for name, tensor, _ in _tensors(network.model) if name in network.contaminated}
     contaminated = {name: network.contaminated[name] for name in tensors}
     everything = compare_tensors(contaminated, network.initial, Options(tuple(frozen)))
     settled = {one.name for one in everything if one.verdict in (TensorVerdict.SAME, TensorVerdict.ALTERED)}
+    settled |= {name for name, first in _aliases(network.model) if first in settled}
     network.frozen = frozenset(layer.name for layer in network.layers if settled.issuperset(layer.tensors))
     found = tuple(one for one in everything if one.name not in examined)
     for one in found:
@@ -72,6 +74,15 @@ def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor, str]]:
                 yield key, value, name
 
 
+def _aliases(model: nn.Module) -> Iterator[tuple[str, str]]:
+    """Further names of shared tensors, each with the first name of its tensor."""
+    first: dict[int, str] = {}
+    for name, module in model.named_modules():
+        for key, value in own_tensors(module, name):
+            if first.setdefault(id(value), key) != key:
+                yield key, first[id(value)]
+
+
 def _write(tensor: Tensor, entries: Entries) -> None:
     with torch.no_grad():
         flat = tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
@@ -80,16 +91,17 @@ def _write(tensor: Tensor, entries: Entries) -> None:
 
 
 def _settle(network: Network, found: dict[str, TensorComparison], examined: set[str]) -> list[Skipped]:
-    """What is known of each module that is not examined, or has tensors that are not."""
+    """What is known of each module, or part of one, that is not examined, or has tensors that are not."""
     by_name = {skip.name: skip for skip in network.skipped}
-    modules = dict(network.model.named_modules())
+    kinds = {name: type(module).__name__ for name, module in network.model.named_modules()}
     own: dict[str, list[TensorComparison]] = {name: [] for name in by_name}
-    for key, _, name in _tensors(network.model):
+    for key, _, module in _tensors(network.model):
         if key not in examined and key in found:
-            own.setdefault(name, []).append(found[key])
+            part = key if key in by_name else module  # a module with several weights is several parts, named after them
+            own.setdefault(part, []).append(found[key])
     for name, compared in own.items():
         skip = by_name.get(name)
-        told = _told(skip, name, type(modules[name]).__name__, compared)
+        told = _told(skip, name, kinds[name] if skip is None else skip.kind, compared)
         if told is not None:
             by_name[name] = told
     return list(by_name.values())

@@ -109,7 +109,8 @@ class LayerPolicy(ABC):
         weights = outcome.weights
         changes = np.abs(outcome.matrix.astype(np.float64) - weights.initial)
         sizes = np.sqrt(np.mean(np.square(changes), axis=1)).reshape(-1)
-        usual = max(float(np.median(sizes)), np.finfo(np.float32).tiny)
+        compared = sizes[outcome.grade == Grade.LEFT_ALONE] if outcome.free else sizes
+        usual = max(float(np.median(compared)) if compared.size else 0.0, np.finfo(np.float32).tiny)
         wild = (outcome.grade == Grade.LEFT_ALONE) & ~(sizes <= _WILD * usual)
         if not wild.any():
             return outcome.matrix

@@ -61,7 +61,9 @@ class Project(LayerPolicy):
         for fit in fits:
             outcome.grade[outcome.take(fit, regressions.layer.name)] = Grade.PROJECTED
             chosen = np.zeros(outcome.matrix.shape[1:], np.bool_)
-            chosen[:, fit.units] = True
+            # A bias that is left out of the rows is one that training may set freely: no fit speaks of it.
+            rows = ~regressions.weights.bias_row | regressions.spans[fit.group].live()
+            chosen[rows, fit.units] = True
             values = regressions.start(fit.group, fit.units) + fit.fitted_values()
-            outcome.replace(fit.group, chosen, values.reshape(-1))
+            outcome.replace(fit.group, chosen, values[rows].reshape(-1))
         return outcome

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from netpurify.errors import InputError
+from netpurify.network.adapter.tokens import TokenSpan
 from netpurify.network.adapter.weights import Weights
 from netpurify.network.comparison.others import restore_others
 from netpurify.network.fitting import Regressions, UnitFits
@@ -17,6 +18,7 @@ from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.policies.recovery.low_rank import recover_low_rank
 from netpurify.network.policies.recovery.unreached import restore_unreached
+from netpurify.network.policies.recovery.unused import restore_unused
 from netpurify.network.prepared import Network
 from netpurify.network.purification import Purification, purify_layers
 
@@ -72,11 +74,16 @@ class Recover(LayerPolicy):
 
     def adjust(self, regressions: Regressions) -> Regressions:
         """The regressions with the decay that was found; no fits are made if no unit can be recovered with any."""
+        if isinstance(regressions.spans[0], TokenSpan):  # there is no fit for an embedding
+            return replace(regressions, solvable=False)
         decay, recoverable = choose_decay(regressions, self.decay)
         return replace(regressions, decay=decay, solvable=recoverable)
 
     def decide(self, regressions: Regressions, fits: Iterator[UnitFits]) -> Outcome:
         """Replace what is altered in units with enough evidence, by inputs or by a low rank; then what is far out."""
+        span = regressions.spans[0]
+        if isinstance(span, TokenSpan):
+            return restore_unused(regressions, span)
         outcome = Outcome(regressions.weights)
         outcome.decay = regressions.decay
         for group, group_fits in groupby(fits, key=lambda fit: fit.group):

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ import torch
 
 from netpurify import checkpoint
 from netpurify.errors import InputError
+from netpurify.network.adapter.form import LAYOUTS, Form
 from netpurify.network.purification import Purification
 from netpurify.network.records import Proof
 
-VERSION = 1
+VERSION = 2
+"""Version 1 knows neither forms nor restored units; such a file is read as well."""
 _TENSORS = ("units", "columns", "coefficients", "dual")
 _DIGESTS = ("contaminated", "initial", "purified", "data")
 
@@ -56,8 +58,12 @@ def save_proof(result: Purification, path: str | Path) -> None:
             number = len(blocks)
             # Blocks of one group share their columns.
             shared = next((block["columns"] for block in blocks if (block["layer"], block["group"]) ==
-                           (proof.layer, proof.group)), number)  # fmt: skip
+                           (proof.layer, proof.group) and not proof.restored), number)  # fmt: skip
             blocks.append({"layer": proof.layer, "group": proof.group, "groups": proof.groups, "columns": shared})
+            if proof.form is not None:
+                blocks[-1]["form"] = asdict(proof.form)
+            if proof.restored:
+                blocks[-1]["restored"] = True
             for name in _TENSORS:
                 if name != "columns" or shared == number:
                     tensors[f"{number}.{name}"] = torch.from_numpy(np.ascontiguousarray(getattr(proof, name)))
@@ -99,8 +105,8 @@ def load_proof(path: str | Path) -> ProofFile:
         raise InputError(
             f"{path} must be a whole proof; its metadata are damaged ({type(error).__name__}); get it again"
         ) from error
-    if type(version) is not int or version != VERSION:
-        raise InputError(f"{path} is a proof of version {str(version)[:20]}; this netpurify reads {VERSION}")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise InputError(f"{path} is a proof of version {str(version)[:20]}; this netpurify reads 1 to {VERSION}")
     invalid = _first_invalid(content)
     if invalid:
         raise InputError(f"{path} must be a whole proof; its {invalid} have no meaning; get it again")
@@ -145,7 +151,36 @@ def _is_block(block: Any) -> bool:
     if not isinstance(block, dict) or not isinstance(block.get("layer"), str):
         return False
     counts = [block.get(name) for name in ("group", "groups", "columns")]
-    return all(type(count) is int and 0 <= count < 1 << 31 for count in counts) and block["group"] < block["groups"]
+    if not all(type(count) is int and 0 <= count < 1 << 31 for count in counts) or block["group"] >= block["groups"]:
+        return False
+    return type(block.get("restored", False)) is bool and _is_form(block.get("form"), block["groups"])
+
+
+def _is_form(form: Any, groups: int) -> bool:
+    """Whether this is a form as ``save_proof`` writes it, or none."""
+    if form is None:
+        return True
+    if not isinstance(form, dict) or form.keys() != {one.name for one in fields(Form)}:
+        return False
+    biases, tied = form["biases"], form["tied"]
+    return (
+        isinstance(form["weight"], str)
+        and isinstance(biases, list)
+        and all(isinstance(name, str) for name in biases)
+        and isinstance(tied, list)
+        and all(isinstance(pair, list) and len(pair) == 2 and {*map(type, pair)} == {str} for pair in tied)
+        and form["layout"] in LAYOUTS
+        and type(form["first"]) is int
+        and 0 <= form["first"] < 1 << 31
+        and type(form["groups"]) is int
+        and form["groups"] == groups
+    )
+
+
+def _form(content: Any) -> Form | None:
+    if content is None:
+        return None
+    return Form(**content | {"biases": tuple(content["biases"]), "tied": tuple(map(tuple, content["tied"]))})
 
 
 def _proof(what: str, number: int, block: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Proof:
@@ -158,9 +193,15 @@ def _proof(what: str, number: int, block: dict[str, Any], tensors: dict[str, tor
             raise InputError(f"{what} must have {name} in {dtype} with {dimensions} dimensions; got {got}")
     arrays = {name: tensor.numpy() for name, tensor in own.items() if tensor is not None}
     (fan_in, rank), count = arrays["columns"].shape, arrays["units"].size
-    for name, shape in {"coefficients": (rank, count), "dual": (fan_in, count)}.items():
+    restored = block.get("restored", False)
+    if restored and rank:
+        raise InputError(f"{what} must have no columns, since its units were never trained; got {rank}")
+    for name, shape in {"coefficients": (rank, count), "dual": (fan_in, 0 if restored else count)}.items():
         if arrays[name].shape != shape:
             raise InputError(f"{what} must have {name} {list(shape)}; got {list(arrays[name].shape)}")
     if count and int(arrays["units"].min()) < 0:
         raise InputError(f"{what} must name units that exist; one is below zero")
-    return Proof(layer=block["layer"], group=block["group"], groups=block["groups"], **arrays)
+    form = _form(block.get("form"))
+    return Proof(
+        layer=block["layer"], group=block["group"], groups=block["groups"], form=form, restored=restored, **arrays
+    )

@@ -6,20 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from netpurify import lad
 from netpurify.errors import InputError
-from netpurify.network.adapter.layers import tensor_names, to_matrix
-from netpurify.network.adapter.weights import Weights
+from netpurify.network.adapter.form import module_form, tensor_names
+from netpurify.network.adapter.weights import Weights, part_of
 from netpurify.network.comparison.comparing import Options, compare_tensors
 from netpurify.network.comparison.records import TensorVerdict
 from netpurify.network.policies.recovery import evidence
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.proof.matrices import Mask, State, covered_by, equal, form_of, matrix_of, same
 from netpurify.network.records import Proof
-
-State = Mapping[str, Tensor]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +104,31 @@ def verify_proof(proofs: Sequence[Proof], claim: RepairClaim) -> ProofCheck:
     by_layer: dict[str, list[Proof]] = {}
     for proof in proofs:
         by_layer.setdefault(proof.layer, []).append(proof)
-    checks = [_layer(name, blocks, claim) for name, blocks in by_layer.items()]
-    covered = {tensor for name in by_layer for tensor in _tensors(name, contaminated)}
-    others = dict.fromkeys(name.rpartition(".")[0] for name in contaminated if name not in covered)
-    restored = _restored(covered, claim)
-    checks += [check for name in others if (check := _without_proof(name, covered, restored, claim)).unexplained]
+    settled = _never_trained(claim)
+    checks = [_layer(name, blocks, settled, claim) for name, blocks in by_layer.items()]
+    covered = covered_by([form_of(proof, contaminated) for proof in proofs], contaminated, purified)
+    others = dict.fromkeys(name.rpartition(".")[0] for name in contaminated if not np.all(covered.get(name, False)))
+    checks += [check for name in others if (check := _without_proof(name, covered, settled, claim)).unexplained]
     return ProofCheck(tuple(checks))
 
 
-def _layer(name: str, proofs: Sequence[Proof], claim: RepairClaim) -> LayerProofCheck:
+def _layer(name: str, proofs: Sequence[Proof], settled: set[str], claim: RepairClaim) -> LayerProofCheck:
     units = np.concatenate([proof.units for proof in proofs])
     if np.unique(units).size != units.size or name not in claim.decays or len({proof.groups for proof in proofs}) > 1:
         raise InputError(
             f"the proofs of {name!r} must name each unit once, agree on the number of groups, and have a decay"
         )
-    before, after = (_matrix(proofs[0], state, what) for state, what in
+    if len({form_of(proof, claim.contaminated) for proof in proofs}) > 1:
+        raise InputError(f"the proofs of {name!r} must agree on the form of the layer")
+    before, after = (matrix_of(proofs[0], state, what) for state, what in
                      ((claim.contaminated, "contaminated weights"), (claim.purified, "purified weights")))  # fmt: skip
-    unexplained = ~_same(after.cpu().numpy(), before.cpu().numpy())
+    unexplained = ~same(after.cpu().numpy(), before.cpu().numpy())
     certificates, kept, recovered = [], 0, 0
     for proof in proofs:
+        if proof.restored:
+            explained = _restored(proof, settled, claim)
+            unexplained[proof.group][:, proof.units - proof.group * unexplained.shape[2]] &= ~explained
+            continue
         block = _check(proof, claim.decays[name], claim)
         index = np.ix_([proof.group], np.arange(unexplained.shape[1]), proof.units - proof.group * unexplained.shape[2])
         kept += int((block.altered & ~unexplained[index][0]).sum())
@@ -134,10 +137,10 @@ def _layer(name: str, proofs: Sequence[Proof], claim: RepairClaim) -> LayerProof
         recovered += int(block.recovered.sum())
     return LayerProofCheck(
         name=name,
-        units=units.size,
+        units=sum(proof.units.size for proof in proofs if not proof.restored),
         certified=sum(int(certificate.certified.sum()) for certificate in certificates),
         recovered=recovered,
-        largest_gap=max(float(certificate.relative_gap.max(initial=0.0)) for certificate in certificates),
+        largest_gap=max((float(one.relative_gap.max(initial=0.0)) for one in certificates), default=0.0),
         kept=kept,
         unexplained=int(unexplained.sum()),
     )
@@ -160,13 +163,31 @@ class _BlockCheck:
     altered: Mask
 
 
-def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
-    matrix = _matrix(proof, claim.contaminated, "contaminated weights")
-    initial = torch.zeros_like(matrix) if claim.initial is None else _matrix(proof, claim.initial, "initial weights")
-    weights = Weights.of(matrix, initial.to(matrix), bias=False)
+def _weights(proof: Proof, claim: RepairClaim) -> tuple[Weights, NDArray[np.int64]]:
+    """The weights of a proof's layer, and its units, counted within their group."""
+    matrix = matrix_of(proof, claim.contaminated, "contaminated weights")
+    initial = torch.zeros_like(matrix) if claim.initial is None else matrix_of(proof, claim.initial, "initial weights")
+    weights = Weights.of(matrix, initial.to(matrix), bias=0)
     units = proof.units - proof.group * weights.units
     if proof.units.size and not 0 <= units.min() <= units.max() < weights.units:
         raise InputError(f"{proof.layer!r} has {weights.units} units in a group; the proof names others")
+    return weights, units
+
+
+def _restored(proof: Proof, settled: set[str], claim: RepairClaim) -> Mask:
+    """Weights that may have been set back: those of units that were never trained, where they are the initial ones."""
+    weights, units = _weights(proof, claim)
+    after = matrix_of(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
+    initial = weights.initial[proof.group][:, units]
+    if claim.initial is None or claim.policy != "recover":
+        return np.zeros(after.shape, np.bool_)
+    if settled.issuperset(form_of(proof, claim.contaminated).tensors):
+        return after == initial
+    return np.zeros(after.shape, np.bool_) if restore_frozen(part_of(weights, units)) is None else after == initial
+
+
+def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
+    weights, units = _weights(proof, claim)
     floor = (
         weights.rounding(proof.group)[units] if claim.noise_floor is None else np.full(units.size, claim.noise_floor)
     )
@@ -174,7 +195,7 @@ def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
     design = lad.Design.prepare(proof.columns)
     certificate = lad.verify(design, difference, lad.Claim(proof.coefficients, proof.dual, floor))
     fitted = proof.columns @ proof.coefficients
-    after = _matrix(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
+    after = matrix_of(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
     predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
     fits = _near(after, predicted)
     differs = ~(np.abs(difference - fitted) <= floor)
@@ -184,29 +205,27 @@ def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
     return _BlockCheck(certificate, recovered, fits & certificate.certified, np.zeros_like(differs))
 
 
-def _restored(covered: set[str], claim: RepairClaim) -> set[str]:
+def _never_trained(claim: RepairClaim) -> set[str]:
     """Tensors that were never trained, by comparison with their initial values, so that differences are alterations."""
-    changed = [name for name in claim.contaminated if name not in covered]
-    if (
-        claim.policy != "recover"
-        or claim.initial is None
-        or not any(not bool(_equal(claim.purified[name], claim.contaminated[name]).all()) for name in changed)
-    ):
+    if claim.policy != "recover" or claim.initial is None:
         return set()
-    found = compare_tensors({name: claim.contaminated[name] for name in changed}, claim.initial, Options(claim.frozen))
-    return {one.name for one in found if one.verdict == TensorVerdict.ALTERED}
+    found = compare_tensors(claim.contaminated, claim.initial, Options(claim.frozen))
+    return {one.name for one in found if one.verdict in (TensorVerdict.SAME, TensorVerdict.ALTERED)}
 
 
-def _without_proof(name: str, covered: set[str], restored: set[str], claim: RepairClaim) -> LayerProofCheck:
+def _without_proof(name: str, covered: Mapping[str, Mask], settled: set[str], claim: RepairClaim) -> LayerProofCheck:
     """Check a module's tensors without a proof: they must be unchanged, or the initial ones if it was never trained."""
-    tensors = [tensor for tensor in claim.contaminated if tensor.rpartition(".")[0] == name and tensor not in covered]
-    unexplained = {tensor: ~_equal(claim.purified[tensor], claim.contaminated[tensor]) for tensor in tensors}
+    unexplained = {
+        tensor: ~equal(claim.purified[tensor], value) & ~covered.get(tensor, np.zeros((), np.bool_))
+        for tensor, value in claim.contaminated.items()
+        if tensor.rpartition(".")[0] == name
+    }
     if any(mask.any() for mask in unexplained.values()) and _frozen(name, claim):
         for tensor in _tensors(name, claim.contaminated):
-            unexplained[tensor] &= ~_equal(claim.purified[tensor], (claim.initial or {})[tensor])
-    for tensor in restored.intersection(tensors):
+            unexplained[tensor] &= ~equal(claim.purified[tensor], (claim.initial or {})[tensor])
+    for tensor in settled.intersection(unexplained):
         initial = (claim.initial or {})[tensor].to(claim.purified[tensor].dtype)
-        unexplained[tensor] &= ~_equal(claim.purified[tensor], initial)
+        unexplained[tensor] &= ~equal(claim.purified[tensor], initial)
     return LayerProofCheck(name, 0, 0, 0, 0.0, 0, sum(int(mask.sum()) for mask in unexplained.values()))
 
 
@@ -217,36 +236,15 @@ def _frozen(name: str, claim: RepairClaim) -> bool:
         return False
     if not names or claim.contaminated[names[0]].dim() < 2 or claim.policy != "recover":
         return False
-    given, start = (
-        to_matrix(state[names[0]], state[names[1]] if len(names) > 1 else None, 1)
-        for state in (claim.contaminated, initial)
-    )
-    return restore_frozen(Weights.of(given, start.to(given), bias=False)) is not None
+    if len(names) > 1 and claim.contaminated[names[1]].shape != claim.contaminated[names[0]].shape[:1]:
+        return False
+    form = module_form(name, bias=len(names) > 1)
+    given, start = (form.matrix(state) for state in (claim.contaminated, initial))
+    return restore_frozen(Weights.of(given, start.to(given), bias=0)) is not None
 
 
 def _tensors(name: str, state: State) -> list[str]:
     return [tensor for tensor in tensor_names(name, bias=True) if tensor in state]
-
-
-def _matrix(proof: Proof, state: State, what: str) -> Tensor:
-    names = tensor_names(proof.layer, bias=True)
-    weight, bias = (state.get(name) for name in names)
-    size = proof.columns.shape[0]
-    if weight is None or weight.dim() < 2 or weight[0].numel() + (bias is not None) != size:
-        shape = "nothing" if weight is None else list(weight.shape)
-        raise InputError(f"the {what} must have {names[0]} with a fan-in of {size}, as the proof has; got {shape}")
-    if weight.shape[0] % proof.groups or not 0 <= proof.group < proof.groups:
-        raise InputError(f"the {what} have {weight.shape[0]} units in {names[0]}; the proof names others")
-    return to_matrix(weight.detach(), None if bias is None else bias.detach(), proof.groups)
-
-
-def _equal(a: Tensor, b: Tensor) -> Mask:
-    return _same(*(value.detach().cpu().double().numpy() if value.is_floating_point() else value.detach().cpu().numpy()
-                   for value in (a, b)))  # fmt: skip
-
-
-def _same(a: NDArray, b: NDArray) -> Mask:
-    return np.asarray((a == b) | ((a != a) & (b != b)))  # NaN is the same as NaN here
 
 
 def _near(a: NDArray, b: NDArray) -> Mask:

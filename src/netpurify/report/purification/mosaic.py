@@ -65,13 +65,14 @@ class Mosaic:
 
 def mosaic(layer: LayerRecord) -> Mosaic:
     """The image of a layer; a convolution's kernels keep their shape, other dimensions than two are laid out flat."""
-    units, (channels, height, width) = layer.shape[0], _kernel(layer.shape)
-    kernels = len(layer.shape) > 2
+    shape_by_units = layer.shape_by_units
+    units, (channels, height, width) = layer.units, _kernel(shape_by_units)
+    kernels = len(shape_by_units) > 2
     wide = channels * width
     across = _across(units, height, wide) if kernels else 1
     down = -(-units // across)
     step = max(1, -(-down * height // _TALLEST)), max(1, -(-across * wide // _WIDEST))
-    unit, place = np.divmod(layer.altered.index[layer.altered.tensor == 0], math.prod(layer.shape[1:]))
+    unit, place = (values[layer.altered.tensor == 0] for values in layer.places_of(layer.altered))
     channel, inside = np.divmod(place, height * width)
     y = (unit // across * height + inside // width) // step[0]
     x = (unit % across * wide + channel * width + inside % width) // step[1]

@@ -56,7 +56,15 @@ class Defender:
         inputs = count(fitted)
         self._held_out: Data = held_out if isinstance(held_out, Tensor) else [(held_out,)]
         self._side_by_side = [(twice(fitted),)]
-        known = network.layers
+        known = [layer for layer in network.layers if layer.called_alone and not layer.without_bias]
+        reason = "a defence fits layers that take one tensor, give one, and share no weights"
+        network.skipped += [
+            Skipped(layer.name, layer.kind, reason, missed=network.chosen is not None or layer.kind == "Linear")
+            for layer in network.layers
+            if layer not in known
+        ]
+        network.layers = known
+        network.require_layers("the defence")
         traced = trace(network.model, network.runner.with_data([(fitted,)]), known, inputs=inputs)
         self._alone = traced.output
         network.layers = self.layers = [layer for layer in known if layer.name in traced.order]

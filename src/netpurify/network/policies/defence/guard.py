@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from netpurify import checkpoint
 from netpurify.errors import InputError
-from netpurify.network.adapter.layers import as_layer, refusal
+from netpurify.network.adapter.layers import as_layers, refusal
 
 _NAME = "guard"
 _TENSORS = ("low", "high", "centre", "spread")
@@ -147,8 +147,8 @@ def _like(module: nn.Module, bound: Tensor) -> Tensor:
 def _fits(module: nn.Module, low: Tensor) -> bool:
     """Whether a guard has one value for each channel of a module's output."""
     if refusal(module) is None:
-        layer = as_layer("", module)
-        return low.shape == (layer.units, *[1] * layer.trailing)
+        layer = as_layers("", module)[0]
+        return layer.called_alone and low.shape == (layer.units, *[1] * layer.trailing)
     # After a Linear layer the channels come last, and the norm need not know how many there are.
     known = isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)
     return known and (low.dim() == 1 or (low.dim() > 1 and len(low) == module.num_features == low.numel()))

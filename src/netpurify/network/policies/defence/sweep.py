@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from netpurify.errors import InputError
 from netpurify.network.adapter.capture import Halt
-from netpurify.network.adapter.layers import Layer, as_layer
+from netpurify.network.adapter.layers import Layer, as_layers
 from netpurify.network.policies.defence.guard import Guard, attach_guard
 from netpurify.network.policies.defence.moments import Moments
 from netpurify.network.policies.defence.tracing import Trace, first_argument, removing
@@ -109,7 +109,7 @@ class Sweep:
         # output of the fitted layer; the new guard comes after them.
         handles = [
             modules[layer.name].register_forward_hook(
-                one_pass.fitting(as_layer(layer.name, modules[layer.name])), prepend=True, with_kwargs=True
+                one_pass.fitting(as_layers(layer.name, modules[layer.name])[0]), prepend=True, with_kwargs=True
             )
             for layer in self.layers
         ]

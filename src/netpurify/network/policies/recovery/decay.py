@@ -73,8 +73,7 @@ def _trimmed_decay(regressions: Regressions, _: Chosen) -> float:
         span = regressions.spans[group]
         basis, live = _tight_basis(span, regressions.designs[group]), span.live()
         initial = weights.initial[group][:, units].astype(np.float64)
-        if weights.bias:
-            initial[-1] = 0.0  # biases are often exempt from decay, and must not bias the estimate
+        initial[weights.bias_row] = 0.0  # biases are often exempt from decay, and must not bias the estimate
         samples.append(trimmed.UnitGroup(basis, weights.difference(group, units), initial, live))
     return trimmed.decay(samples)
 
