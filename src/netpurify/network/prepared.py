@@ -32,6 +32,7 @@ from netpurify.network.adapter.reference import (
 )
 from netpurify.network.adapter.span import Span, SpanError
 from netpurify.network.adapter.weights import Array, Weights, to_tensor
+from netpurify.network.comparison.records import TensorComparison
 
 
 @dataclass(slots=True)
@@ -49,6 +50,7 @@ class Network:
         chosen: Names of the layers that were asked for; ``None`` for all.
         calls: How often a batch calls each layer at most, by name; known after ``in_order``.
         frozen: Names of layers that were never trained, as far as a comparison of their tensors has shown.
+        compared_layers: The tensors of the layers beside their initial values, if they were compared.
     """
 
     model: nn.Module
@@ -61,6 +63,7 @@ class Network:
     chosen: list[str] | None
     calls: dict[str, int] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
+    compared_layers: "tuple[TensorComparison, ...]" = ()
     _modes: dict[str, bool] = field(default_factory=dict)
 
     def require_layers(self, purpose: str) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from netpurify.errors import InputError
 from netpurify.network.adapter.reference import Skipped, resolve
 from netpurify.network.agreement import Agreement, compare
-from netpurify.network.comparison.others import restored_entries, standing_out
+from netpurify.network.comparison.others import restored_entries, standing_out, standing_out_of_layers
 from netpurify.network.comparison.records import Coverage, TensorComparison, coverage_of
 from netpurify.network.loop import layer_by_layer
 from netpurify.network.policies.policy import LayerPolicy, Progress, settings_of
@@ -28,6 +28,7 @@ class Purification(Shown):
         policy: Name of the policy: ``"recover"``, ``"project"``, or that of another one that works layer by layer.
         layers: What was done to each layer, in the order of execution.
         compared: Every tensor that is not part of a layer, beside its initial value, if the policy compares them.
+        compared_layers: Every tensor that is part of a layer, likewise.
         skipped: Everything else that has weights, with the reason.
         agreement: The two networks' outputs on the clean inputs.
         seconds: Time it took.
@@ -41,6 +42,7 @@ class Purification(Shown):
     policy: str
     layers: tuple[LayerRecord, ...]
     compared: tuple[TensorComparison, ...]
+    compared_layers: tuple[TensorComparison, ...]
     skipped: tuple[Skipped, ...]
     agreement: Agreement
     seconds: float
@@ -57,7 +59,9 @@ class Purification(Shown):
     @property
     def suspicious(self) -> Altered:
         """All weights that stand far out and were left as they are: tensor, index, was, now (the same), grade."""
-        return Altered.join([*(layer.suspicious for layer in self.layers), standing_out(self.compared)])
+        listed = [layer.suspicious for layer in self.layers]
+        told = [layer.altered for layer in self.layers] + listed
+        return Altered.join([*listed, standing_out_of_layers(self.compared_layers, told), standing_out(self.compared)])
 
     @property
     def coverage(self) -> Coverage:
@@ -131,6 +135,7 @@ def purify_layers(
         policy=policy.name,
         layers=tuple(records),
         compared=compared,
+        compared_layers=network.compared_layers,
         skipped=tuple(network.skipped),
         agreement=agreement,
         seconds=time.perf_counter() - begun,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from netpurify.network.adapter.reference import UNEXAMINED, Skipped, own_tensors
@@ -36,6 +37,7 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
     settled = {one.name for one in everything if one.verdict in (TensorVerdict.SAME, TensorVerdict.ALTERED)}
     settled |= {name for name, first in _aliases(network.model) if first in settled}
     network.frozen = frozenset(layer.name for layer in network.layers if settled.issuperset(layer.tensors))
+    network.compared_layers = tuple(one for one in everything if one.name in examined)
     found = tuple(one for one in everything if one.name not in examined)
     for one in found:
         entries = one.altered if one.verdict == TensorVerdict.ALTERED else one.impossible
@@ -55,6 +57,26 @@ def standing_out(compared: Sequence[TensorComparison]) -> Altered:
     """All entries that stand far out of a trained tensor and were left as they are, as a table."""
     tables = [_table(one.name, one.outliers, Grade.LEFT_ALONE) for one in compared]
     return Altered.join([replace(table, now=table.was) for table in tables])
+
+
+def standing_out_of_layers(compared: Sequence[TensorComparison], told: Sequence[Altered]) -> Altered:
+    """Entries of layers that no training leaves or that stand far out, of which nothing was told so far.
+
+    Args:
+        compared: The tensors of the layers beside their initial values.
+        told: What was replaced or listed already.
+    """
+    known: dict[str, list[NDArray[np.int64]]] = {}
+    for table in told:
+        for number, name in enumerate(table.names):
+            known.setdefault(name, []).append(table.index[table.tensor == number])
+    tables = []
+    for one in compared:
+        for entries in (one.impossible, one.outliers):
+            new = ~np.isin(entries.index, np.concatenate([np.zeros(0, np.int64), *known.get(one.name, [])]))
+            kept = Entries(entries.index[new], entries.was[new], entries.base[new])
+            tables.append(replace(_table(one.name, kept, Grade.LEFT_ALONE), now=kept.was))
+    return Altered.join(tables)
 
 
 def _table(name: str, entries: Entries, grade: Grade) -> Altered:
