@@ -105,16 +105,17 @@ def test_public_names():
     assert netpurify.__all__ == [
         "Defence", "Defend", "DisagreementError", "Grade", "InputError", "NetpurifyError", "Plan", "Project",
         "Purification", "Recover", "Seeded", "check", "checkpoint", "contaminate", "data", "engine", "experiments",
-        "findings", "lad", "load_defended", "network", "paper", "purify", "report",
+        "findings", "lad", "load_defended", "network", "paper", "purify", "report", "scan",
     ]  # fmt: skip
     assert network.__all__ == [
-        "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Agreement", "Altered", "Defence", "Defend",
-        "DefendedLayer", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy", "LayerProofCheck",
-        "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Project", "Proof", "ProofCheck", "ProofFile",
-        "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Seeded", "Skipped", "Span",
-        "SpanError", "Step", "Tolerance", "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture",
-        "check", "fit_units", "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards", "pose",
-        "prepare", "purify", "purify_layers", "register_layer", "resolve", "save_proof", "verify_proof",
+        "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Agreement", "Altered", "Coverage", "Defence",
+        "Defend", "DefendedLayer", "Entries", "FitOptions", "Grade", "Guard", "Layer", "LayerPlan", "LayerPolicy",
+        "LayerProofCheck", "LayerRecord", "Network", "Outcome", "Plan", "Policy", "Project", "Proof", "ProofCheck",
+        "ProofFile", "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Scan", "Seeded",
+        "Skipped", "Span", "SpanError", "Step", "TensorComparison", "TensorVerdict", "Tolerance", "UnitFits",
+        "Weights", "allowed_disagreement", "build_design", "capture", "check", "compare_tensors", "fit_units",
+        "layer_by_layer", "layers_of", "load_defended", "load_proof", "place_guards", "pose", "prepare", "purify",
+        "purify_layers", "register_layer", "resolve", "save_proof", "scan", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Claim", "Design", "OddsEstimate", "SimulatedOdds", "Solution", "Statistics", "Status",
