@@ -15,6 +15,7 @@ DECIDING = [
     *SOURCE.glob("network/policies/recovery/*.py"),
     SOURCE / "network/policies/policy.py",
     SOURCE / "network/adapter/weights.py",
+    *SOURCE.glob("network/comparison/*.py"),
     *SOURCE.glob("lad/verifier/*.py"),
 ]
 BOUND_MEMORY = {"_BLOCK"}

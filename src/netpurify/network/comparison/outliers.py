@@ -43,7 +43,7 @@ class Usual:
         both = torch.cat([by_column.reshape(-1), by_row.reshape(-1)])
         both = both[torch.isfinite(both) & (both > 0.0)]
         usual = float(both.median()) if both.numel() else 0.0
-        return cls(_middle(by_row, 1), _middle(by_column, 0), usual)
+        return cls(_middle(by_row, 1, usual), _middle(by_column, 0, usual), usual)
 
     def expected(self, rows: slice) -> Tensor:
         """Expected sizes of the changes in some rows, [rows, columns].
@@ -108,7 +108,13 @@ def _sample(size: int) -> Tensor:
     return torch.linspace(0, size - 1, min(size, _SAMPLE)).round().long().unique() if size else torch.zeros(0).long()
 
 
-def _middle(sizes: Tensor, axis: int) -> Tensor:
-    """The lower median of the changes that are not zero along an axis; 0 where there are none."""
+def _middle(sizes: Tensor, axis: int, usual: float) -> Tensor:
+    """The lower median of the changes that are not zero along an axis; the usual size where there are too few.
+
+    A single change would hide itself. In a tensor with few rows or columns it must: entries of a bias or a norm may
+    differ by any factor.
+    """
     changed = torch.where(torch.isfinite(sizes) & (sizes > 0.0), sizes, torch.nan)
-    return changed.nanmedian(dim=axis).values.nan_to_num(nan=0.0)
+    least = evidence.FEW if min(sizes.shape) >= evidence.FEW else 1
+    enough = torch.isfinite(changed).sum(dim=axis) >= least
+    return torch.where(enough, changed.nanmedian(dim=axis).values, usual)

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from netpurify import checkpoint
 from netpurify.errors import InputError
 from netpurify.network.adapter.reference import Initial, Seeded, resolve
-from netpurify.network.comparison.comparing import Options, compare_tensor, settle
+from netpurify.network.comparison.comparing import Options, compare_tensor
 from netpurify.network.comparison.records import Coverage, TensorComparison, TensorVerdict, coverage_of
+from netpurify.network.comparison.settling import settle
 from netpurify.network.policies.policy import Progress
 
 KEPT = 10_000
@@ -118,7 +119,7 @@ def scan(
     if progress is not None:
         progress("", len(names), len(names))
     missing = tuple(name for name in others if name not in set(names))
-    return Scan(settle(found, options), missing, options.frozen, time.perf_counter() - begun)
+    return Scan(settle(found), missing, options.frozen, time.perf_counter() - begun)
 
 
 @contextmanager

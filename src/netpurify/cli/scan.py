@@ -1,0 +1,133 @@
+"""``netpurify scan``: what was altered in a file of weights, told from its base; nothing is repaired or written."""
+
+# No ``from __future__ import annotations`` here: the fields below are options, whose types the parser reads.
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import netpurify
+from netpurify.cli import options
+from netpurify.cli.compiling import compiling
+from netpurify.cli.factory import prints_aside
+from netpurify.cli.groups import with_groups
+from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_outputs, write_reports
+from netpurify.cli.purifying import Source
+from netpurify.cli.report_options import with_report_options
+from netpurify.cli.sources import check_sources
+from netpurify.errors import InputError
+
+if TYPE_CHECKING:
+    from netpurify.network import Purification
+
+
+@dataclass(frozen=True, slots=True)
+class CleanInputs:
+    """Clean inputs, if there are any, and what builds the network that they go through."""
+
+    data: Annotated[
+        Path | None, typer.Option(help="Clean inputs, if there are any: what was trained is examined with them too.")
+    ] = None
+    factory: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="With --data: builds the network; your own code, which is run."),
+    ] = None
+    factory_args: options.FactoryArgs = None
+    size: options.Size = None
+    channels: options.Channels = None
+    limit: options.Limit = None
+    mean: options.Mean = None
+    std: options.Std = None
+    batch: options.Batch = 32
+
+    def source(self, weights: Path) -> Source | None:
+        """The network and its clean inputs, not read yet; ``None`` without inputs, and then no code of anybody runs.
+
+        Raises:
+            InputError: One of both is missing, or an option does not fit.
+        """
+        if self.data is None:
+            if self.factory is not None:
+                raise InputError(
+                    "--factory builds the network that clean inputs go through; there are none; give --data too, or "
+                    "leave --factory out: weights are compared with their base without it"
+                )
+            return None
+        if self.factory is None:
+            raise InputError(
+                "--data needs the network that the inputs go through; give --factory MODULE:FUNCTION, or leave --data "
+                "out to compare weights with their base alone"
+            )
+        source = Source(
+            weights=weights, factory=self.factory, data=self.data, factory_args=self.factory_args, size=self.size,
+            channels=self.channels, limit=self.limit, mean=self.mean, std=self.std, batch=self.batch,
+        )  # fmt: skip
+        _ = source.inputs
+        return source
+
+
+@with_report_options("scan")
+@with_groups
+def scan(
+    weights: options.Weights,
+    base: Annotated[Path, typer.Option("--against", metavar="BASE", help="The weights before training or tuning.")],
+    clean: CleanInputs,
+    reports: dict[str, Path | None],
+    frozen: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Tensors that were never trained, such as 'backbone.*'; may come again."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Code 1 also if weights were only compared.")] = False,  # noqa: FBT002
+    show: Annotated[int, typer.Option(min=0, help="How many changed weights to print.")] = 5,
+    quiet: options.Quiet = False,  # noqa: FBT002
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print every tensor, not only findings.")] = False,  # noqa: FBT002
+) -> int:
+    """Look for alterations in weights, against the weights before training; nothing is repaired or written.
+
+    Every tensor is compared with its base. Clean inputs are not needed, and without them no code of anybody is run:
+    this is the way to look at a file that nobody trusts. Example, on the files of [bold]netpurify demo[/bold]:
+
+    [bold]netpurify scan netpurify-demo/contaminated.safetensors --against netpurify-demo/purified.safetensors[/bold]
+
+    Exit code 0: nothing found; 1: altered, impossible or outlying weights, or tensors without a counterpart; 2: bad
+    input.
+    """
+    source = clean.source(weights)
+    read = [weights, base, clean.data]
+    check_sources(read)
+    check_outputs(reports.values(), inputs=read)
+    check_drawing(reports["page"])
+    if base.samefile(weights):
+        raise InputError(f"--against must be the weights before training; {base} is the file to scan itself")
+
+    from netpurify.cli.comparisons import TensorBar, show_detection
+    from netpurify.cli.findings import show_summary
+
+    with TensorBar(quiet=quiet) as bar:
+        found = netpurify.scan(weights, base, frozen=frozen or (), progress=bar.follow)
+    fits = None if source is None else _fits(source, base, frozen or [], quiet=quiet)
+    result = netpurify.report.Detection(found, fits, strict=strict)
+    summary = netpurify.report.summarise(result)
+    with all_or_none():
+        files = {"weights": weights, "base": base} | ({} if clean.data is None else {"data": clean.data})
+        write_reports(result, reports, files)
+        if SCREEN not in reports.values():
+            if not quiet:
+                show_detection(result, show, verbose=verbose)
+            show_summary(summary, quiet=quiet)
+    return summary.exit_code
+
+
+def _fits(source: Source, base: Path, frozen: list[str], *, quiet: bool) -> "Purification":
+    """What clean inputs show; the repaired copy of the network is not kept.
+
+    Raises:
+        InputError: Something does not fit.
+    """
+    from netpurify.cli.progress import LayerBar
+
+    model, inputs = source.read(source.build())
+    policy = netpurify.Recover(base, proof=False, frozen=tuple(frozen))
+    with prints_aside(), compiling(quiet=quiet), LayerBar(model, None, len(inputs), quiet=quiet) as bar:
+        return netpurify.network.purify(model, inputs, policy=policy, batch=source.batch, progress=bar.follow)
