@@ -15,6 +15,7 @@ from netpurify.cli.groups import with_groups
 from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_outputs, write_reports
 from netpurify.cli.purifying import Source
 from netpurify.cli.report_options import with_report_options
+from netpurify.cli.screen import show_line
 from netpurify.cli.sources import check_sources
 from netpurify.errors import InputError
 
@@ -67,21 +68,33 @@ class CleanInputs:
         return source
 
 
-@with_report_options("scan")
-@with_groups
-def scan(
-    weights: options.Weights,
-    base: Annotated[Path, typer.Option("--against", metavar="BASE", help="The weights before training or tuning.")],
-    clean: CleanInputs,
-    reports: dict[str, Path | None],
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How weights are compared, and how much is said."""
+
     frozen: Annotated[
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Tensors that were never trained, such as 'backbone.*'; may come again."),
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Code 1 also if weights were only compared.")] = False,  # noqa: FBT002
-    show: Annotated[int, typer.Option(min=0, help="How many changed weights to print.")] = 5,
-    quiet: options.Quiet = False,  # noqa: FBT002
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print every tensor, not only findings.")] = False,  # noqa: FBT002
+    ] = None
+    strict: Annotated[bool, typer.Option("--strict", help="Code 1 also if weights were only compared.")] = False
+    show: Annotated[int, typer.Option(min=0, help="How many changed weights to print.")] = 5
+    quiet: options.Quiet = False
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print every tensor, not only findings.")] = False
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns of tensors that were never trained."""
+        return tuple(self.frozen or ())
+
+
+@with_report_options("scan")
+@with_groups
+def scan(
+    weights: Annotated[list[Path], typer.Argument(metavar="WEIGHTS...", help="The weights: .safetensors or .pt.")],
+    base: Annotated[Path, typer.Option("--against", metavar="BASE", help="The weights before training or tuning.")],
+    clean: CleanInputs,
+    manner: Manner,
+    reports: dict[str, Path | None],
 ) -> int:
     """Look for alterations in weights, against the weights before training; nothing is repaired or written.
 
@@ -93,33 +106,46 @@ def scan(
     Exit code 0: nothing found; 1: altered, impossible or outlying weights, or tensors without a counterpart; 2: bad
     input.
     """
-    source = clean.source(weights)
-    read = [weights, base, clean.data]
+    if len(weights) > 1 and (clean.data is not None or any(reports.values())):
+        raise InputError(
+            f"reports and clean inputs are for one file of weights; got {len(weights)} files; scan them one by one"
+        )
+    sources = [clean.source(one) for one in weights]
+    read = [*weights, base, clean.data]
     check_sources(read)
     check_outputs(reports.values(), inputs=read)
     check_drawing(reports["page"])
-    if base.samefile(weights):
-        raise InputError(f"--against must be the weights before training; {base} is the file to scan itself")
+    if any(base.samefile(one) for one in weights):
+        raise InputError(f"--against must be the weights before training; {base} is a file to scan itself")
+    codes = []
+    for one, source in zip(weights, sources, strict=True):
+        if len(weights) > 1:
+            show_line(f"{one}:")
+        codes.append(_scan(one, base, source, manner, reports))
+    return max(codes)
 
+
+def _scan(weights: Path, base: Path, source: Source | None, manner: Manner, reports: dict[str, Path | None]) -> int:
+    """Scan one file, write and show what was asked for, and give the exit code."""
     from netpurify.cli.comparisons import TensorBar, show_detection
     from netpurify.cli.findings import show_summary
 
-    with TensorBar(quiet=quiet) as bar:
-        found = netpurify.scan(weights, base, frozen=frozen or (), progress=bar.follow)
-    fits = None if source is None else _fits(source, base, frozen or [], quiet=quiet)
-    result = netpurify.report.Detection(found, fits, strict=strict)
+    with TensorBar(quiet=manner.quiet) as bar:
+        found = netpurify.scan(weights, base, frozen=manner.patterns, progress=bar.follow)
+    fits = None if source is None else _fits(source, base, manner)
+    result = netpurify.report.Detection(found, fits, strict=manner.strict)
     summary = netpurify.report.summarise(result)
     with all_or_none():
-        files = {"weights": weights, "base": base} | ({} if clean.data is None else {"data": clean.data})
+        files = {"weights": weights, "base": base} | ({} if source is None else {"data": source.data})
         write_reports(result, reports, files)
         if SCREEN not in reports.values():
-            if not quiet:
-                show_detection(result, show, verbose=verbose)
-            show_summary(summary, quiet=quiet)
+            if not manner.quiet:
+                show_detection(result, manner.show, verbose=manner.verbose)
+            show_summary(summary, quiet=manner.quiet)
     return summary.exit_code
 
 
-def _fits(source: Source, base: Path, frozen: list[str], *, quiet: bool) -> "Purification":
+def _fits(source: Source, base: Path, manner: Manner) -> "Purification":
     """What clean inputs show; the repaired copy of the network is not kept.
 
     Raises:
@@ -127,7 +153,8 @@ def _fits(source: Source, base: Path, frozen: list[str], *, quiet: bool) -> "Pur
     """
     from netpurify.cli.progress import LayerBar
 
+    quiet = manner.quiet
     model, inputs = source.read(source.build())
-    policy = netpurify.Recover(base, proof=False, frozen=tuple(frozen))
+    policy = netpurify.Recover(base, proof=False, frozen=manner.patterns)
     with prints_aside(), compiling(quiet=quiet), LayerBar(model, None, len(inputs), quiet=quiet) as bar:
         return netpurify.network.purify(model, inputs, policy=policy, batch=source.batch, progress=bar.follow)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from netpurify.network import TensorVerdict
-from netpurify.report.comparison.detection import Detection, TensorFinding, Kind
+from netpurify.report.comparison.detection import Detection, Kind, TensorFinding
 from netpurify.report.comparison.summary import summarise_detection
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import to_json
