@@ -42,7 +42,7 @@ class SignDescent(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr})
 
     @torch.no_grad()
-    def step(self, closure=None) -> None:  # noqa: ARG002 (what every optimiser takes)
+    def step(self, closure=None) -> None:  # noqa: ARG002 # pyright: ignore[reportIncompatibleMethodOverride] (no loss)
         """Move every parameter that has a gradient."""
         for group in self.param_groups:
             for parameter in group["params"]:

@@ -150,6 +150,14 @@ def test_frozen_patterns_make_every_difference_an_alteration():
     assert one(phases.conj().resolve_conj(), phases, frozen=["*"]).altered_count == 6
 
 
+def test_a_tensor_that_was_overwritten_by_one_value_is_altered_unless_it_is_tiny():
+    base = values((30, 20), torch.float32)
+    assert one(torch.full_like(base, 0.5), base).altered_count == 600
+    assert one(torch.where(values((30, 20), torch.bool, 1), 0.5, base), base).altered_count > 200
+    assert one(torch.zeros(2), values((2,), torch.float32)).verdict == TensorVerdict.TRAINED
+    assert one(torch.zeros(30), torch.ones(30)).verdict == TensorVerdict.TRAINED
+
+
 def test_tied_names_are_both_looked_at():
     base = {"words.weight": values((30, 8), torch.float32), "head.weight": values((30, 8), torch.float32)}
     hit = flipped(base["words.weight"], 17, 30)

@@ -24,9 +24,16 @@ def narrow(shape: tuple[int, ...]) -> bool:
     return min(shape) < evidence.FEW
 
 
-def overwritten(was: Tensor, base: Tensor) -> bool:
-    """Whether several entries that differed in the base have one and the same value: training does not do that."""
-    return was.numel() > 1 and bool((was == was[0]).all()) and bool((base != base[0]).any())
+def overwritten(was: Tensor, base: Tensor, total: int) -> bool:
+    """Whether the entries that differ have one and the same value, and did not in the base: training does not do that.
+
+    Args:
+        was: The entries that differ.
+        base: Their values in the base.
+        total: How many entries the tensor has.
+    """
+    least = 2 if was.numel() <= MOST_DIFFER * total else evidence.FEW  # two classes may have the same bias by chance
+    return was.numel() >= least and bool((was == was[0]).all()) and bool((base != base[0]).any())
 
 
 def unchanged(base: Tensor, differs: Tensor) -> tuple[NDArray[np.float64], int]:
