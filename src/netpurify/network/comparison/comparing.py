@@ -103,7 +103,7 @@ def _mostly_same(
     entries = _entries(value, base, differs)
     kept, same = frozen.unchanged(base, differs)
     # A step that is rounded away at entries of the usual size changes only smaller ones.
-    usual = 0.5 * float(np.median(kept)) if value.is_floating_point() and same else 0.0
+    usual = 0.5 * float(np.median(kept)) if value.is_floating_point() and kept.size else 0.0
     sizes = np.maximum(np.abs(entries.was), np.abs(entries.base))
     if frozen.by_steps(entries.was, entries.base, _steps(value, np.maximum(sizes, usual))):
         return replace(one, reason=ROUNDED)

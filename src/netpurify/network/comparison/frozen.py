@@ -41,9 +41,9 @@ def unchanged(base: Tensor, differs: Tensor) -> tuple[NDArray[np.float64], int]:
 
     An entry that was zero and still is may have been pruned or masked: it does not count.
     """
-    kept = base[~differs]
-    kept = kept[kept != 0]
-    return np.sort(_sample(kept).double().abs().numpy()), kept.numel()
+    total = int(torch.count_nonzero(~differs & (base != 0)))
+    some, same = _sample(base.reshape(-1)), ~_sample(differs.reshape(-1))
+    return np.sort(some[same & (some != 0)].double().abs().numpy()), total
 
 
 def odds_of_small(sizes: NDArray[np.float64], others: NDArray[np.float64]) -> float:
