@@ -19,6 +19,7 @@ def recover(
     start: Start,
     fits: Fits,
     decay: Annotated[float | None, typer.Option(help="Factor that weight decay left; else it is estimated.")] = None,
+    frozen: options.Frozen = None,
 ) -> int:
     """Find and replace weights that were altered after training: noise, bit flips, tampering.
 
@@ -38,5 +39,5 @@ def recover(
     target.check(source, more_inputs=[start.initial], proof=fits.proof)
     build = source.build()
     initial = start.choose(source, build)
-    policy = netpurify.Recover(initial, decay=decay, **fits.fields)
+    policy = netpurify.Recover(initial, decay=decay, frozen=tuple(frozen or ()), **fits.fields)
     return repair(policy, source, target, build=build, start=start, fits=fits)

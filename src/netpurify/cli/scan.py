@@ -72,10 +72,7 @@ class CleanInputs:
 class Manner:
     """How weights are compared, and how much is said."""
 
-    frozen: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERN", help="Tensors that were never trained, such as 'backbone.*'; may come again."),
-    ] = None
+    frozen: options.Frozen = None
     strict: Annotated[bool, typer.Option("--strict", help="Code 1 also if weights were only compared.")] = False
     show: Annotated[int, typer.Option(min=0, help="How many changed weights to print.")] = 5
     quiet: options.Quiet = False
