@@ -16,6 +16,7 @@ DECIDING = [
     *SOURCE.glob("network/comparison/*.py"),
     SOURCE / "network/policies/policy.py",
     SOURCE / "network/adapter/weights.py",
+    *SOURCE.glob("network/comparison/*.py"),
     *SOURCE.glob("lad/verifier/*.py"),
 ]
 BOUND_MEMORY = {"_BLOCK", "KEPT"}

@@ -19,9 +19,10 @@ COMMANDS = {
                "--initial", "netpurify-demo/initial.safetensors"],
     "contaminate": ["contaminate", "netpurify-demo/initial.safetensors", "-o", "hit.safetensors", "--law", "normal",
                     "--set", "sd=0.5", "--share", "0.2"],
+    "scan": ["scan", "netpurify-demo/contaminated.safetensors", "--against", "netpurify-demo/purified.safetensors"],
     "diff": ["diff", "netpurify-demo/contaminated.safetensors", "netpurify-demo/purified.safetensors"],
 }  # fmt: skip
-CODES = {"check": 0, "recover": 1, "verify": 0, "contaminate": 0, "diff": 1}
+CODES = {"check": 0, "recover": 1, "verify": 0, "contaminate": 0, "diff": 1, "scan": 1}
 
 
 @pytest.mark.slow

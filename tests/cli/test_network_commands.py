@@ -15,7 +15,7 @@ from netpurify import checkpoint
 from netpurify.lad import Status
 from netpurify.network import load_proof
 
-COMMANDS = ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "demo")
+COMMANDS = ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "scan", "demo")
 
 
 def purified(run, common, folder, *more, weights="contaminated.safetensors"):
@@ -54,7 +54,9 @@ def test_check_as_json_on_standard_output_and_in_a_file(run, files, common):
     run("check", "contaminated.safetensors", *common, "--layer", "0", "--json", files / "plan.json")
     found = json.loads((files / "plan.json").read_text())
     assert found["repairable"] == []
-    assert found["skipped"] == [{"name": "2", "kind": "Linear", "reason": "not asked for", "missed": False}]
+    assert found["skipped"] == [
+        {"name": "2", "kind": "Linear", "reason": "not asked for", "missed": False, "settled": False}
+    ]
 
 
 def test_purify_recovers_the_truth_and_says_so(run, files, common):
@@ -168,11 +170,13 @@ def test_reports_are_asked_by_name(run, files, common):
     assert json.loads(done.out)["policy"] == "recover"
 
 
-@pytest.mark.parametrize("option", ["--report", "--sarif"])
-def test_only_records_can_be_printed(run, files, common, option):
-    done = purified(run, common, files, option, "-")
+def test_a_page_cannot_be_printed_nor_two_reports(run, files, common):
+    done = purified(run, common, files, "--report", "-")
     assert done.code == 2
-    assert f"{option} writes a file and prints nothing" in done.message
+    assert "--report writes a file and prints nothing" in done.message
+    done = purified(run, common, files, "--json", "-", "--sarif", "-")
+    assert done.code == 2
+    assert "only one report can be printed" in done.message
     assert not list(files.iterdir())
 
 

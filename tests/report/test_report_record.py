@@ -7,8 +7,10 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+import torch
 
-from netpurify import report
+from netpurify import report, scan
+from netpurify.contaminate import difference
 from netpurify.network import Grade
 from netpurify.report import schema, summarise
 from netpurify.report.purification.counts import Counts
@@ -49,7 +51,10 @@ def test_docs_name_every_field_and_every_rule():
     text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
     _, record_part, sarif_part = re.split(r"^## The JSON record|^## SARIF", text, flags=re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", record_part)) >= schema()["properties"].keys()
-    rules = report.sarif(made.untouched(), file="m.pt")["runs"][0]["tool"]["driver"]["rules"]
+    state = {"a": torch.ones(2)}
+    logs = [report.sarif(made_one, file="m.pt") for made_one in (made.untouched(), made.planned(), scan(state, state))]
+    logs.append(report.difference_sarif(difference(state, state), file="m.pt"))
+    rules = [rule for log in logs for rule in log["runs"][0]["tool"]["driver"]["rules"]]
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (\w+) \|", sarif_part, flags=re.MULTILINE))
     assert rows == {rule["id"]: rule["defaultConfiguration"]["level"] for rule in rules}
 

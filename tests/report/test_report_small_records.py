@@ -15,7 +15,7 @@ from netpurify.report.kit.numbers import estimate
 from tests.report.schema_breaker import assert_refuses
 
 STATE = {"a": torch.tensor([1.0, 2.0, 3.0, 4.0]), "b": torch.ones(2, 2)}
-NAMES = ("purification", "defence", "plan", "contamination", "difference", "examination", "sweep")
+NAMES = ("purification", "defence", "plan", "contamination", "difference", "examination", "sweep", "scan")
 
 
 def erased():

@@ -179,7 +179,7 @@ def test_plan_is_summed_up_and_recorded():
     jsonschema.Draft202012Validator(report.schema("plan")).validate(record)
     assert record["verdict"] == summary.headline
     assert f"{len(plan.repairable)} of {len(plan.layers)} layers can be recovered exactly" in summary.headline
-    nothing = report.summarise(Plan(layers=(), skipped=(), seconds=0.0, bytes=0))
+    nothing = report.summarise(Plan(layers=(), skipped=(), compared=(), seconds=0.0, bytes=0))
     assert (nothing.exit_code, nothing.outlook) == (1, "unseen")
     spared = replace(plan, layers=(replace(plan.layers[0], rank=0), *plan.layers[1:]))
     assert report.record(spared)["layers"][0]["ratio"] == "inf"
@@ -187,7 +187,7 @@ def test_plan_is_summed_up_and_recorded():
 
 
 def test_what_is_no_result_is_refused():
-    with pytest.raises(InputError, match="one of Purification, Defence, Plan; got int"):
+    with pytest.raises(InputError, match="one of Purification, Defence, Plan, Detection, Scan; got int"):
         report.summarise(3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a Defence names none"):
         report.sarif(made_defences.automatic(), file="m.pt")  # type: ignore[arg-type]

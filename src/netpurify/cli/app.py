@@ -19,6 +19,7 @@ from netpurify.cli import (
     project,
     recover,
     reproduce,
+    scan,
     study,
     theory,
     verify,
@@ -37,6 +38,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
+app.command("scan")(scan.scan)
 app.command("check")(check.check)
 app.command("recover")(recover.recover)
 app.command("project")(project.project)

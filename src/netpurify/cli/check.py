@@ -7,7 +7,7 @@ from netpurify.cli import options
 from netpurify.cli.compiling import compiling
 from netpurify.cli.factory import prints_aside
 from netpurify.cli.groups import with_groups
-from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
+from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, check_printed, write_json
 from netpurify.cli.purifying import Source, Start
 from netpurify.cli.sources import check_sources
 
@@ -17,6 +17,7 @@ def check(
     source: Source,
     start: Start,
     record: options.JsonOut = None,
+    sarif: options.SarifOut = None,
     quiet: options.Quiet = False,  # noqa: FBT002
     verbose: options.Verbose = False,  # noqa: FBT002
 ) -> int:
@@ -37,7 +38,8 @@ def check(
     start.check()
     read = [*source.files, start.initial]
     check_sources(read)
-    check_outputs([record], inputs=read)
+    check_outputs([record, sarif], inputs=read)
+    check_printed(record, sarif)
     build = source.build()
     initial = start.choose(source, build)
 
@@ -56,7 +58,9 @@ def check(
     with all_or_none():
         if record is not None:
             write_json(record, netpurify.report.record(plan))
-        if record != SCREEN:
+        if sarif is not None:
+            write_json(sarif, netpurify.report.sarif(plan, file=source.weights.as_posix()))
+        if SCREEN not in (record, sarif):
             if not quiet:
                 show_plan(plan, verbose=verbose)
             show_summary(summary, quiet=quiet, more=[f"This check took {netpurify.report.duration(spent)}."])

@@ -10,7 +10,7 @@ import typer
 import netpurify
 from netpurify.cli import options
 from netpurify.cli.model_folders import note_others
-from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, write_json
+from netpurify.cli.outputs import SCREEN, all_or_none, check_outputs, check_printed, write_json
 from netpurify.cli.screen import show_line, show_table
 from netpurify.cli.sources import check_sources
 from netpurify.report import count
@@ -23,6 +23,7 @@ def diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="Weights: .safetensors, .pt or a Hugging Face folder.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Weights to compare them with.")],
     record: options.JsonOut = None,
+    sarif: options.SarifOut = None,
     quiet: options.Quiet = False,  # noqa: FBT002
 ) -> None:
     """Compare two files or folders of weights bit for bit; exit code 0 if they are the same, 1 if not.
@@ -32,7 +33,8 @@ def diff(
     [bold]netpurify diff netpurify-demo/contaminated.safetensors netpurify-demo/purified.safetensors[/bold]
     """
     check_sources([first, second])
-    check_outputs([record], inputs=[first, second])
+    check_outputs([record, sarif], inputs=[first, second])
+    check_printed(record, sarif)
     for path in () if quiet else (first, second):
         note_others(path)
     with netpurify.checkpoint.open_weights(first) as one, netpurify.checkpoint.open_weights(second) as other:
@@ -41,7 +43,9 @@ def diff(
     with all_or_none():
         if record is not None:
             write_json(record, netpurify.report.difference_record(found, digests=digests))
-        if record != SCREEN:
+        if sarif is not None:
+            write_json(sarif, netpurify.report.difference_sarif(found, file=first.as_posix()))
+        if SCREEN not in (record, sarif):
             if not quiet:
                 _show(found)
             show_line(netpurify.report.describe_difference(found))

@@ -22,6 +22,7 @@ from netpurify.report import json_text, save
 
 if TYPE_CHECKING:
     from netpurify.network import Defence, Purification
+    from netpurify.report import Detection
 
 SCREEN = Path("-")
 
@@ -40,6 +41,16 @@ def check_outputs(paths: Iterable[Path | None], *, inputs: Iterable[Path | None]
         if any(_same(path, other) or within_input(path, other) for other in taken):
             raise InputError(f"{path} is named twice, or is an input, which is never overwritten; name another file")
         taken.append(path)
+
+
+def check_printed(*paths: Path | None) -> None:
+    """Refuse to print several reports: a program that reads one could not tell where the other begins.
+
+    Raises:
+        InputError: More than one of the paths is ``-``.
+    """
+    if paths.count(SCREEN) > 1:
+        raise InputError("only one report can be printed; got - for several; name files for the others")
 
 
 def check_new(path: Path | None, *, force: bool) -> None:
@@ -119,12 +130,12 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def write_reports(
-    result: Purification | Defence, reports: Mapping[str, Path | None], files: Mapping[str, Path]
+    result: Purification | Defence | Detection, reports: Mapping[str, Path | None], files: Mapping[str, Path]
 ) -> None:
     """Write all reports that were asked for, then print those whose file is ``-``.
 
     Args:
-        result: What ``purify`` gave.
+        result: What ``purify`` gave, or what was detected.
         reports: Files by the name of their format.
         files: The files that went in and came out, by their role.
 

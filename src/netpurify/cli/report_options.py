@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from netpurify.cli.outputs import SCREEN
+from netpurify.cli.outputs import SCREEN, check_printed
 from netpurify.errors import InputError
 from netpurify.report import FORMATS, Format
 
@@ -31,6 +31,7 @@ def _with_options(command: Callable[..., None], formats: dict[str, Format]) -> C
         for name, path in reports.items():
             if path == SCREEN and not formats[name].printer:
                 raise InputError(f"{formats[name].option} writes a file and prints nothing; name a file instead of -")
+        check_printed(*reports.values())
         command(**arguments, reports=reports)
 
     parameters = []

@@ -1,10 +1,10 @@
-"""Reports of purifications, defences and the paper's figures: pages, JSON records, SARIF logs and plots.
+"""Reports of purifications, defences, scans and the paper's figures: pages, JSON records, SARIF logs and plots.
 
     report.write(result, {"page": "report.html", "record": "report.json"})   a purification or a defence as files
     report.summarise(result)                            the same in words, with the exit code of the command line
     report.page(result)                                 as one page that loads nothing
     report.record(result)                               as JSON, for programs; report.schema() describes it
-    report.sarif(result, file="model.safetensors")      a purification as SARIF, for code scanning
+    report.sarif(result, file="model.safetensors")      a purification, scan or plan as SARIF, for code scanning
 
     results = [report.FigureResult(figure, findings.read_table(path), mode="full") for figure, path in ...]
     report.save("reproduction.html", report.reproduction_page(results, about={"version": "0.1"}))
@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from netpurify.report.comparison.detection import Detection
     from netpurify.report.errata_page import errata_markdown
     from netpurify.report.formats import FORMATS, Format, render, write
     from netpurify.report.kit.files import save
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from netpurify.report.purification.entries import largest_changes, place
     from netpurify.report.purification.tolerances import MEANING, TOLERANCES, tolerance_rows
     from netpurify.report.records.contamination import contamination_record
-    from netpurify.report.records.difference import describe_difference, difference_record
+    from netpurify.report.records.difference import describe_difference, difference_record, difference_sarif
     from netpurify.report.records.examination import examination_record
     from netpurify.report.records.schemas import schema
     from netpurify.report.records.sweep import sweep_record
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from netpurify.report.results import page, record, sarif, summarise
 
 _MODULES = {
+    "comparison.detection": ("Detection",),
     "errata_page": ("errata_markdown",),
     "formats": ("FORMATS", "Format", "render", "write"),
     "kit.files": ("save",),
@@ -53,7 +55,7 @@ _MODULES = {
     "purification.entries": ("largest_changes", "place"),
     "purification.tolerances": ("MEANING", "TOLERANCES", "tolerance_rows"),
     "records.contamination": ("contamination_record",),
-    "records.difference": ("describe_difference", "difference_record"),
+    "records.difference": ("describe_difference", "difference_record", "difference_sarif"),
     "records.examination": ("examination_record",),
     "records.schemas": ("schema",),
     "records.sweep": ("sweep_record",),
@@ -71,6 +73,7 @@ __all__ = [
     "MEANING",
     "TOLERANCES",
     "Advice",
+    "Detection",
     "FigureResult",
     "Format",
     "Statement",
@@ -82,6 +85,7 @@ __all__ = [
     "counted",
     "describe_difference",
     "difference_record",
+    "difference_sarif",
     "draw",
     "duration",
     "errata_markdown",

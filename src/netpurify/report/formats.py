@@ -16,7 +16,8 @@ from netpurify.atomic import write_together
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:
-    from netpurify.network import Defence, Plan, Purification
+    from netpurify.network import Plan
+    from netpurify.report.results import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Format:
         help: What the help of the command line says about the option.
         writer: ``"package.module:function"`` of a function that takes a result and a ``Context`` and gives the text.
         printer: The same for a function whose text is printed if ``-`` stands for the file; empty if it cannot be.
-        kinds: Kinds of results that it is for: ``"purification"``, ``"defence"``.
+        kinds: Kinds of results that it is for: ``"purification"``, ``"defence"``, ``"scan"``.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Format:
     help: str
     writer: str
     printer: str = ""
-    kinds: tuple[str, ...] = ("purification", "defence")
+    kinds: tuple[str, ...] = ("purification", "defence", "scan")
 
 
 FORMATS: dict[str, Format] = {
@@ -54,9 +55,10 @@ FORMATS: dict[str, Format] = {
         Format(
             "sarif",
             "--sarif",
-            "Write the altered tensors as SARIF 2.1.0 here.",
+            "Write the altered tensors as SARIF 2.1.0 here; - prints it.",
             "netpurify.report.results:sarif_text",
-            kinds=("purification",),
+            printer="netpurify.report.results:sarif_print",
+            kinds=("purification", "scan"),
         ),
     )
 }
@@ -64,7 +66,7 @@ FORMATS: dict[str, Format] = {
 
 
 def render(
-    result: Purification | Defence,
+    result: Result,
     name: str,
     *,
     title: str | None = None,
@@ -76,7 +78,7 @@ def render(
     """The text of one report.
 
     Args:
-        result: What ``purify`` gave.
+        result: What ``purify`` or ``scan`` gave.
         name: Of the format, among ``FORMATS``.
         title: Heading of a page; ``None`` for a general one.
         command: The command that was run, if there was one.
@@ -97,13 +99,13 @@ def render(
     return pkgutil.resolve_name(writer)(result, Context(title, command, files or {}, plan))
 
 
-def write(result: Purification | Defence, outputs: Mapping[str, str | Path | None], **context: Any) -> None:
+def write(result: Result, outputs: Mapping[str, str | Path | None], **context: Any) -> None:
     """Write a result in several formats: all of the files, or none if one of them cannot be made or written.
 
         report.write(result, {"page": "report.html", "record": "report.json"}, command="netpurify recover ...")
 
     Args:
-        result: What ``purify`` gave.
+        result: What ``purify`` or ``scan`` gave.
         outputs: Files by the name of their format; formats with ``None`` are left out.
         **context: ``title``, ``command``, ``files`` and ``plan`` as in ``render``.
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from netpurify.errors import InputError
-from netpurify.network import Defence, Plan, Purification
+from netpurify.network import Defence, Plan, Purification, Scan
+from netpurify.report.comparison.detection import Detection
+from netpurify.report.comparison.page import detection_page
+from netpurify.report.comparison.record import detection_record
+from netpurify.report.comparison.sarif import detection_sarif
+from netpurify.report.comparison.summary import summarise_detection
 from netpurify.report.defence.page import defence_page
 from netpurify.report.defence.record import defence_record
 from netpurify.report.defence.summary import summarise_defence
@@ -16,7 +21,10 @@ from netpurify.report.purification.page import purification_page
 from netpurify.report.purification.record import purification_record
 from netpurify.report.purification.sarif import purification_sarif
 from netpurify.report.purification.summary import summarise_purification
-from netpurify.report.records.plan import plan_record, summarise_plan
+from netpurify.report.records.plan import plan_record, plan_sarif, summarise_plan
+
+Result = Purification | Defence | Scan | Detection
+"""What a page can be made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +40,39 @@ class _Products:
 _PRODUCTS = {
     Purification: _Products(summarise_purification, purification_record, purification_page, purification_sarif),
     Defence: _Products(summarise_defence, defence_record, defence_page),
-    Plan: _Products(summarise_plan, lambda plan, _context: plan_record(plan)),
+    Plan: _Products(summarise_plan, lambda plan, _context: plan_record(plan), sarif=plan_sarif),
+    Detection: _Products(summarise_detection, detection_record, detection_page, detection_sarif),
+    Scan: _Products(
+        lambda scan: summarise_detection(Detection(scan)),
+        lambda scan, context: detection_record(Detection(scan), context),
+        lambda scan, context: detection_page(Detection(scan), context),
+        lambda scan, context: detection_sarif(Detection(scan), context),
+    ),
 }
 
 
-def summarise(result: Purification | Defence | Plan) -> Summary:
+def summarise(result: Result | Plan) -> Summary:
     """A result in words, with the exit code of the command line: the same sentences for every kind of report."""
     return _products(result).summarise(result)
 
 
 def page(
-    result: Purification | Defence,
+    result: Result,
     *,
     title: str | None = None,
     command: str | None = None,
     files: Mapping[str, str] | None = None,
     plan: Plan | None = None,
 ) -> str:
-    """A purification or a defence as one HTML page that loads nothing. The arguments are those of ``render``."""
+    """A purification, defence or scan as one HTML page that loads nothing. The arguments are those of ``render``."""
     return page_text(result, Context(title, command, files or {}, plan))
 
 
-def record(result: Purification | Defence | Plan, *, plan: Plan | None = None) -> dict[str, Any]:
+def record(result: Result | Plan, *, plan: Plan | None = None) -> dict[str, Any]:
     """Everything about a result but the weights, for ``json.dumps(..., allow_nan=False)``.
 
     Args:
-        result: What ``purify`` or ``check`` gave.
+        result: What ``purify``, ``scan`` or ``check`` gave.
         plan: What ``check`` had said of the same network, if it was asked; there is none of a defence.
 
     Raises:
@@ -66,12 +81,12 @@ def record(result: Purification | Defence | Plan, *, plan: Plan | None = None) -
     return _products(result).record(result, Context(plan=plan))
 
 
-def sarif(result: Purification, *, file: str) -> dict[str, Any]:
-    """A purification as a SARIF log with one run, for ``json.dumps``.
+def sarif(result: Purification | Scan | Detection | Plan, *, file: str) -> dict[str, Any]:
+    """A purification, a scan or a plan as a SARIF log with one run, for ``json.dumps``.
 
     Args:
-        result: What ``purify`` gave.
-        file: The file of the contaminated weights, as the reader of the log should see it; relative to the root of the
+        result: What ``purify``, ``scan`` or ``check`` gave.
+        file: The file of the weights, as the reader of the log should see it; relative to the root of the
             repository if the log goes to code scanning.
 
     Returns:
@@ -81,30 +96,37 @@ def sarif(result: Purification, *, file: str) -> dict[str, Any]:
     Raises:
         InputError: It is a defence, which names no weight as altered.
     """
-    return _sarif(result, Context(files={"contaminated": file}))
+    return _sarif(result, Context(files={"contaminated": file, "weights": file}))
 
 
-def page_text(result: Purification | Defence, context: Context) -> str:
+def page_text(result: Result, context: Context) -> str:
     """The page of a result."""
     make = _products(result).page
     if make is None:
-        raise InputError(f"pages are about a purification or a defence; got a {type(result).__name__}; take its record")
+        raise InputError(
+            f"pages are about a purification, a defence or a scan; got a {type(result).__name__}; take its record"
+        )
     return make(result, context)
 
 
-def record_text(result: Purification | Defence, context: Context) -> str:
+def record_text(result: Result, context: Context) -> str:
     """The record of a result as JSON."""
     return json_text(_products(result).record(result, context))
 
 
-def record_print(result: Purification | Defence, context: Context) -> str:
+def record_print(result: Result, context: Context) -> str:
     """The record of a result as JSON, with indents for those who read it on a screen."""
     return json_text(_products(result).record(result, context), indent=2)
 
 
-def sarif_text(result: Purification, context: Context) -> str:
+def sarif_text(result: Purification | Scan | Detection, context: Context) -> str:
     """The SARIF log of a result as JSON."""
     return json_text(_sarif(result, context))
+
+
+def sarif_print(result: Purification | Scan | Detection, context: Context) -> str:
+    """The SARIF log of a result as JSON, with indents for those who read it on a screen."""
+    return json_text(_sarif(result, context), indent=2)
 
 
 def _sarif(result: Any, context: Context) -> dict[str, Any]:
@@ -121,4 +143,6 @@ def _products(result: object) -> _Products:
         if isinstance(result, kind):
             return products
     known = ", ".join(kind.__name__ for kind in _PRODUCTS)
-    raise InputError(f"a report must be about one of {known}; got {type(result).__name__}; give what purify returned")
+    raise InputError(
+        f"a report must be about one of {known}; got {type(result).__name__}; give what purify or scan returned"
+    )

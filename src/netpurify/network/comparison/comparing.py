@@ -1,6 +1,6 @@
 """Compare tensors with their base, one by one, then settle those that cannot be told without their neighbours."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -11,23 +11,11 @@ from torch import Tensor
 from netpurify.checkpoint import raw_bytes, unusual
 from netpurify.network.comparison import frozen, outliers
 from netpurify.network.comparison.records import Entries, TensorComparison, TensorVerdict
+from netpurify.network.comparison.settling import IN_PART, ONE_BY_ONE, PENDING, ROUNDED, SMALL, settle
 from netpurify.network.policies.recovery import evidence
 
 _DECLARED = "said to be frozen: any difference from the base is an alteration"
-_OVERWRITTEN = "never trained: entries were overwritten by one value, and the others have their initial bits"
-_ONE_BY_ONE = "never trained: most entries have their initial bits, and the others differ one by one"
-_BESIDE = "never trained: most entries have their initial bits, and so have the tensors beside it"
-_IN_PART = (
-    "most entries have their initial bits, and the others differ in a pattern that training may have made, or in too "
-    "few rows to tell"
-)
-_ROUNDING = "a few entries differ by no more than rounding"
-_NEARLY_ALL = 0.9
-"""Differences as small as rounding are alterations only if more than this share of the other tensors are frozen."""
-_RUNNING = ("running_mean", "running_var")
-"""Buffers of norms that are updated without gradients, also where the weights are frozen."""
-Read = Callable[[str], Tensor]
-"""Gives a tensor by its name."""
+_OVERWRITTEN = "never trained: what differs was overwritten by one value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +42,7 @@ def compare_tensors(
     """Every tensor of ``weights`` beside the one of the same name in ``base``."""
     options = options or Options()
     pairs = (compare_tensor(name, value, base.get(name), options) for name, value in weights.items())
-    return settle(pairs, options)
+    return settle(pairs)
 
 
 def compare_tensor(name: str, value: Tensor, base: Tensor | None, options: Options) -> TensorComparison:
@@ -69,55 +57,15 @@ def compare_tensor(name: str, value: Tensor, base: Tensor | None, options: Optio
     if not count:
         return _comparison(name, value, base, TensorVerdict.SAME, reason=TensorVerdict.SAME.meaning)
     one = _comparison(name, value, base, TensorVerdict.TRAINED, differing=count, reason=TensorVerdict.TRAINED.meaning)
-    if value.is_complex():
+    if value.is_complex() and not options.declared(name):
         return one
     if options.declared(name):
         return _altered(one, _entries(value, rounded, differs), _DECLARED, options)
+    if frozen.overwritten(value[differs], rounded[differs], one.shape):
+        return _altered(one, _entries(value, rounded, differs), _OVERWRITTEN, options)
     if count <= frozen.MOST_DIFFER * value.numel():
-        return _mostly_same(one, value, rounded, differs, options)
+        return _mostly_same(_trained(one, value, base), value, rounded, differs, options)
     return _trained(one, value, base)
-
-
-def settle(comparisons: Iterable[TensorComparison], options: Options) -> tuple[TensorComparison, ...]:
-    """Call narrow tensors altered, such as biases and the weights of norms, if their neighbours were never trained.
-
-    In a tensor with a single row, scattered differences cannot be told from structured ones. There the other tensors of
-    the same module tell whether it was trained; without any, the majority of all tensors does. Differences as small as
-    rounding may come from training with very short steps; they are altered only if nearly all tensors are frozen.
-    """
-    found = list(comparisons)
-    known = [one for one in found if one.verdict != TensorVerdict.UNKNOWN and not _is_open(one)]
-    frozen_share = sum(map(_is_frozen, known)) / max(len(known), 1)
-    families: dict[tuple[str, bool], list[bool]] = {}
-    for one in known:
-        families.setdefault(_family(one), []).append(_is_frozen(one))
-    for position, one in enumerate(found):
-        if _is_open(one):
-            beside = families.get(_family(one))
-            frozen_too = frozen_share > 0.5 if beside is None else all(beside)
-            if one.reason == _ROUNDING:
-                frozen_too &= frozen_share > _NEARLY_ALL
-            found[position] = (
-                _altered(one, one.altered, _BESIDE, options)
-                if frozen_too
-                else replace(one, altered=Entries.none(), reason=_IN_PART)
-            )
-    return tuple(found)
-
-
-def _is_open(one: TensorComparison) -> bool:
-    """Whether the tensor's neighbours are to tell if it was trained: its entries are listed, but not counted."""
-    return one.verdict == TensorVerdict.TRAINED and len(one.altered) > 0
-
-
-def _is_frozen(one: TensorComparison) -> bool:
-    return one.verdict in (TensorVerdict.SAME, TensorVerdict.ALTERED)
-
-
-def _family(one: TensorComparison) -> tuple[str, bool]:
-    """The module of a tensor, and whether the tensor is a running statistic."""
-    module, _, own = one.name.rpartition(".")
-    return module, own in _RUNNING
 
 
 def _incomparable(value: Tensor, base: Tensor | None) -> str:
@@ -151,23 +99,25 @@ _WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def _mostly_same(
     one: TensorComparison, value: Tensor, base: Tensor, differs: Tensor, options: Options
 ) -> TensorComparison:
-    """A tensor of which most entries have their initial bits."""
+    """A tensor of which most entries have their initial bits; ``settle`` decides on those that are pending."""
     entries = _entries(value, base, differs)
-    steps = _steps(value, np.abs(entries.base))
-    matrix = differs.reshape(frozen.matrix_shape(one.shape)).numpy()
+    kept, same = frozen.unchanged(base, differs)
+    # A step that is rounded away at entries of the usual size changes only smaller ones.
+    usual = 0.5 * float(np.median(kept)) if value.is_floating_point() and kept.size else 0.0
+    steps = _steps(value, np.maximum(np.abs(entries.base), usual))
     if frozen.by_steps(entries.was, entries.base, steps) or _rounded_away(value, base, differs, entries):
-        return replace(_trained(one, value, base), reason=_IN_PART)
-    if frozen.by_rounding(entries.was, entries.base, steps):
-        return replace(one, altered=entries, reason=_ROUNDING)  # open; see ``settle``
-    if frozen.same_value(entries.was, entries.base):
-        return _altered(one, entries, _OVERWRITTEN, options)
+        return replace(one, reason=ROUNDED)
+    matrix = differs.reshape(frozen.matrix_shape(one.shape)).numpy()
     if not frozen.narrow(matrix.shape) and not evidence.scattered(matrix):
-        return replace(_trained(one, value, base), reason=_IN_PART)
-    # An entry that was zero and still is may have been pruned or masked: it does not show that nothing was trained.
-    unchanged = matrix.size - len(entries) - int(((base == 0) & ~differs).sum())
-    if frozen.narrow(matrix.shape) or len(entries) >= unchanged:
-        return replace(one, altered=entries)  # open: the tensors beside this one tell; see ``settle``
-    return _altered(one, entries, _ONE_BY_ONE, options)
+        return replace(one, reason=IN_PART)
+    few = frozen.narrow(matrix.shape) or len(entries) >= same
+    small = frozen.by_rounding(entries.was, entries.base, steps)
+    pending = replace(one, altered=_kept(entries, options), altered_count=len(entries))
+    pending = replace(pending, reason=SMALL if small else PENDING if few else ONE_BY_ONE)
+    if not value.is_floating_point():
+        return pending
+    sizes = np.maximum(np.abs(entries.was), np.abs(entries.base))
+    return replace(pending, odds=frozen.odds_of_small(sizes, kept))
 
 
 def _rounded_away(value: Tensor, base: Tensor, differs: Tensor, entries: Entries) -> bool:
@@ -183,13 +133,16 @@ def _rounded_away(value: Tensor, base: Tensor, differs: Tensor, entries: Entries
         return False
     # A change shows if it is at least half a step; four times that, because changes are of different sizes.
     shows = base.float().abs() * torch.finfo(value.dtype).eps <= usual / 2.0
-    visible = int(shows.sum())
-    return 2 * int((shows & differs).sum()) > visible
+    return 2 * int((shows & differs).sum()) > int(shows.sum())
 
 
 def _altered(one: TensorComparison, entries: Entries, reason: str, options: Options) -> TensorComparison:
-    kept = entries if options.limit is None else entries.largest(options.limit)
+    kept = _kept(entries, options)
     return replace(one, verdict=TensorVerdict.ALTERED, altered=kept, altered_count=len(entries), reason=reason)
+
+
+def _kept(entries: Entries, options: Options) -> Entries:
+    return entries if options.limit is None else entries.largest(options.limit)
 
 
 def _trained(one: TensorComparison, value: Tensor, base: Tensor) -> TensorComparison:
@@ -215,7 +168,8 @@ def _trained(one: TensorComparison, value: Tensor, base: Tensor) -> TensorCompar
 
 def _entries(value: Tensor, base: Tensor, chosen: Tensor) -> Entries:
     index = torch.nonzero(chosen.reshape(-1)).squeeze(1)
-    was, initial = (tensor.reshape(-1)[index].double().numpy() for tensor in (value, base))
+    found = (tensor.reshape(-1)[index] for tensor in (value, base))
+    was, initial = ((one.abs() if one.is_complex() else one).double().numpy() for one in found)
     return Entries(index.numpy(), was, initial)
 
 

@@ -3,8 +3,11 @@
 import math
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from netpurify.network.comparison.settling import joint_odds
 from netpurify.network.policies.recovery import evidence
 
 MOST_DIFFER = 0.5
@@ -12,6 +15,8 @@ MOST_DIFFER = 0.5
 _FEW_STEPS = 4.0
 """Differences of up to so many steps of the dtype's grid are rounding: training with steps so short that most were
 rounded away, or a conversion through another dtype."""
+_SAMPLE = 20_000
+"""Entries whose sizes are compared, at equal distances."""
 
 
 _FEWEST_STEPS = 5
@@ -23,9 +28,48 @@ def narrow(shape: tuple[int, ...]) -> bool:
     return min(shape) < evidence.FEW
 
 
-def same_value(was: NDArray[np.float64], base: NDArray[np.float64]) -> bool:
-    """Whether several entries that differed in the base have one and the same value: training does not do that."""
-    return was.size > 1 and bool((was == was[0]).all()) and bool((base != base[0]).any())
+def overwritten(was: Tensor, base: Tensor, total: int) -> bool:
+    """Whether the entries that differ have one and the same value, and did not in the base: training does not do that.
+
+    Args:
+        was: The entries that differ.
+        base: Their values in the base.
+        total: How many entries the tensor has.
+    """
+    least = 2 if was.numel() <= MOST_DIFFER * total else evidence.FEW  # two classes may have the same bias by chance
+    return was.numel() >= least and bool((was == was[0]).all()) and bool((base != base[0]).any())
+
+
+def unchanged(base: Tensor, differs: Tensor) -> tuple[NDArray[np.float64], int]:
+    """Sizes of entries that do not differ, and how many there are; of many, a sample at equal distances, ascending.
+
+    An entry that was zero and still is may have been pruned or masked: it does not count.
+    """
+    total = int(torch.count_nonzero(~differs & (base != 0)))
+    some, same = _sample(base.reshape(-1)), ~_sample(differs.reshape(-1))
+    return np.sort(some[same & (some != 0)].double().abs().numpy()), total
+
+
+def odds_of_small(sizes: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """The probability that entries at random places are together as small as these; low if steps were rounded away.
+
+    A step of training is rounded away unless the entry is small, before and after the step. An alteration chooses its
+    entry for another reason, or makes it large.
+
+    Args:
+        sizes: Of the entries that differ: before or after, whichever is larger.
+        others: Sizes of the entries that do not differ, ascending.
+    """
+    if not others.size:
+        return 1.0
+    sizes = _sample(torch.from_numpy(np.nan_to_num(sizes, nan=np.inf))).numpy()
+    left, right = (np.searchsorted(others, sizes, side=side) for side in ("left", "right"))
+    ranks = (0.5 * (left + right) + 1.0) / (others.size + 1.0)
+    return joint_odds(np.minimum(ranks, 1.0))
+
+
+def _sample(values: Tensor) -> Tensor:
+    return values[:: max(1, -(-values.numel() // _SAMPLE))]
 
 
 def by_steps(was: NDArray[np.float64], base: NDArray[np.float64], steps: NDArray[np.float64]) -> bool:

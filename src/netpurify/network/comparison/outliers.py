@@ -54,12 +54,7 @@ class Usual:
         both = torch.cat([by_column.reshape(-1), by_row.reshape(-1)])
         both = both[torch.isfinite(both) & (both > 0.0)]
         usual = float(both.median()) if both.numel() else 0.0
-        # In a short row or column, the entry in question would be a good part of what is usual there.
-        by_rows, by_columns = (
-            middle if length >= _SHORT else torch.full_like(middle, usual)
-            for middle, length in ((_middle(by_row, 1), value.shape[1]), (_middle(by_column, 0), value.shape[0]))
-        )
-        return cls(by_rows, by_columns, usual)
+        return cls(_middle(by_row, 1, usual), _middle(by_column, 0, usual), usual)
 
     def expected(self, rows: slice) -> Tensor:
         """Expected sizes of the changes in some rows, [rows, columns].
@@ -148,7 +143,11 @@ def _sample(size: int) -> Tensor:
     return torch.linspace(0, size - 1, min(size, _SAMPLE)).round().long().unique() if size else torch.zeros(0).long()
 
 
-def _middle(sizes: Tensor, axis: int) -> Tensor:
-    """The lower median of the changes that are not zero along an axis; 0 where there are none."""
+def _middle(sizes: Tensor, axis: int, usual: float) -> Tensor:
+    """The lower median of the changes that are not zero along an axis; the usual size where there are too few.
+
+    In a short row or column, the entry in question would be a good part of what is usual there, and hide itself.
+    """
     changed = torch.where(torch.isfinite(sizes) & (sizes > 0.0), sizes, torch.nan)
-    return changed.nanmedian(dim=axis).values.nan_to_num(nan=0.0)
+    enough = torch.isfinite(changed).sum(dim=axis) >= _SHORT
+    return torch.where(enough, changed.nanmedian(dim=axis).values, usual)

@@ -40,7 +40,7 @@ class Entries:
 
     Attributes:
         index: Their positions in the flattened tensor, ascending, [n].
-        was: Their values, [n].
+        was: Their values, [n]; of complex entries their sizes.
         base: Their values in the base, rounded to the dtype of the tensor, [n].
     """
 
@@ -85,6 +85,8 @@ class TensorComparison:
         altered_count: How many entries are altered, also if ``altered`` has only the largest.
         usual: Usual size of a change in a trained tensor; NaN elsewhere.
         reason: Why the verdict is what it is, in words.
+        odds: Of a floating-point tensor in which few entries differ: the probability that entries at random places are
+            as small as these. If it is low, steps of training were rounded away elsewhere.
     """
 
     name: str
@@ -99,6 +101,7 @@ class TensorComparison:
     altered_count: int
     usual: float
     reason: str
+    odds: float = 1.0
 
     @property
     def entries(self) -> int:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from netpurify import checkpoint
 from netpurify.errors import InputError
 from netpurify.network.adapter.reference import Initial, Seeded, resolve
-from netpurify.network.comparison.comparing import Options, compare_tensor, settle
+from netpurify.network.comparison.comparing import Options, compare_tensor
 from netpurify.network.comparison.records import Coverage, TensorComparison, TensorVerdict, coverage_of
+from netpurify.network.comparison.settling import settle
 from netpurify.network.policies.policy import Progress
 
 KEPT = 10_000
@@ -96,7 +97,7 @@ def scan(
             found.append(compare_tensor(name, first[name], second.get(name), options))
     if progress is not None:
         progress("", len(names), len(names))
-    return Scan(settle(found, options), missing, options.frozen, time.perf_counter() - begun)
+    return Scan(settle(found), missing, options.frozen, time.perf_counter() - begun)
 
 
 @contextmanager

@@ -1,45 +1,51 @@
 """A purification as SARIF 2.1.0, for code scanning and pipelines: one result for each finding in a tensor."""
 
-import hashlib
 import math
 from collections.abc import Iterator
-from pathlib import PurePath
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.errors import InputError
 from netpurify.lad import Status
-from netpurify.network import Altered, Grade, LayerRecord, Purification, Skipped
+from netpurify.network import Altered, Grade, LayerRecord, Purification
 from netpurify.report.kit.context import Context
-from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, exact, number, plural
+from netpurify.report.kit.sarif import Alert, AlertRule, digest_entries, named_file, sarif_log, unexamined
 from netpurify.report.purification.advice import advise_layer, status_label
 from netpurify.report.purification.entries import change
 from netpurify.report.purification.summary import summarise_purification
 
-_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_RULES = {
-    "altered-weights": (
-        "error",
-        "Weights were altered after training; they are proven and replaced, exact to rounding.",
+_HELP = "What the status of an L1 fit says about a unit that was not recovered, and what to do. " + " ".join(
+    f"{status_label(status).capitalize()}: {status.meaning}. Remedy: {status.remedy}."
+    for status in Status
+    if status not in (Status.CLEAN, Status.RECOVERED)
+)
+RULES = {
+    "altered-weights": AlertRule(
+        "error", "Weights were altered after training; they are proven and replaced, exact to rounding."
     ),
-    "restored-weights": (
-        "error",
-        "Weights that were never trained differ from the initial ones; they were set back to the initial bits.",
+    "restored-weights": AlertRule(
+        "error", "Weights that were never trained differ from the initial ones; they were set back to the initial bits."
     ),
-    "low-rank-repair": ("warning", "Weights differ from a low-rank change that was estimated from the layer itself."),
-    "approximate-repair": ("warning", "Weights stand far out of the fit and were replaced by it, without a proof."),
-    "unit-left-alone": ("warning", "Units could not be judged; nothing was changed in them."),
-    "weights-unjudged": (
-        "warning",
-        "Weights differ from the fit in a pattern that training may have made, and were left.",
+    "low-rank-repair": AlertRule(
+        "warning", "Weights differ from a low-rank change that was estimated from the layer itself."
     ),
-    "weights-suspicious": ("note", "Weights stand far out of a fit that is not exact; training may have made them."),
-    "layer-projected": ("note", "Every weight took the fitted value; which ones had been altered is not said."),
+    "approximate-repair": AlertRule(
+        "warning", "Weights stand far out of the fit and were replaced by it, without a proof.", _HELP
+    ),
+    "unit-left-alone": AlertRule("warning", "Units could not be judged; nothing was changed in them.", _HELP),
+    "weights-unjudged": AlertRule(
+        "warning", "Weights differ from the fit in a pattern that training may have made, and were left."
+    ),
+    "weights-suspicious": AlertRule(
+        "note", "Weights stand far out of a fit that is not exact; training may have made them."
+    ),
+    "layer-projected": AlertRule(
+        "note", "Every weight took the fitted value; which ones had been altered is not said."
+    ),
 }
+"""Every kind of finding of a purification, by its name."""
 _OF_GRADE = {
     Grade.RECOVERED: "altered-weights",
     Grade.RESTORED: "restored-weights",
@@ -52,29 +58,6 @@ _HOW = {
     Grade.LOW_RANK: "replaced by a low-rank fit that was estimated",
     Grade.APPROXIMATE: "far out of the fit and replaced without proof",
 }
-_WITHOUT_RECOVERY = ("approximate-repair", "unit-left-alone")
-_HELP = "What the status of an L1 fit says about a unit that was not recovered, and what to do. " + " ".join(
-    f"{status_label(status).capitalize()}: {status.meaning}. Remedy: {status.remedy}."
-    for status in Status
-    if status not in (Status.CLEAN, Status.RECOVERED)
-)
-_SKIPPED = "not-examined"
-
-
-class Alert(NamedTuple):
-    """One result of the log.
-
-    Attributes:
-        rule: Its rule.
-        tensor: Where it is.
-        message: What was found.
-        digest: What tells it from a later finding in the same tensor; empty if nothing does.
-    """
-
-    rule: str
-    tensor: str
-    message: str
-    digest: str = ""
 
 
 def purification_sarif(result: Purification, context: Context) -> dict[str, Any]:
@@ -83,29 +66,28 @@ def purification_sarif(result: Purification, context: Context) -> dict[str, Any]
     Raises:
         InputError: The context does not name the file of the contaminated weights.
     """
-    if "contaminated" not in context.files:
-        raise InputError("a SARIF log names the file of weights; give files={'contaminated': 'model.safetensors'}")
-    address = _address(context.files["contaminated"])
     summary = summarise_purification(result)
-    results = [_result(address, finding) for layer in result.layers for finding in _findings(layer, result)]
-    run = {
-        "tool": {"driver": _driver(result.provenance["versions"]["netpurify"])},
-        "invocations": [
-            {"executionSuccessful": True, "toolExecutionNotifications": [_notification(it) for it in result.skipped]}
-        ],
-        "artifacts": [{"location": {"uri": address}}],
-        "results": results,
-        "columnKind": "unicodeCodePoints",
-        "properties": {
-            "policy": summary.policy,
-            "verdict": summary.headline,
-            "statements": summary.texts,
-            "contaminated": result.provenance["model"],
-            "initial": result.provenance["initial"],
-            "data": result.provenance["data"],
-        },
+    properties = {
+        "policy": summary.policy,
+        "verdict": summary.headline,
+        "statements": summary.texts,
+        "contaminated": result.provenance["model"],
+        "initial": result.provenance["initial"],
+        "data": result.provenance["data"],
     }
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return sarif_log(
+        purification_alerts(result),
+        rules=RULES,
+        file=named_file(context, "contaminated"),
+        unexamined=unexamined(result.skipped),
+        properties=properties,
+    )
+
+
+def purification_alerts(result: Purification) -> Iterator[Alert]:
+    """What was found, layer by layer."""
+    for layer in result.layers:
+        yield from _findings(layer, result)
 
 
 def _findings(layer: LayerRecord, result: Purification) -> Iterator[Alert]:
@@ -139,7 +121,7 @@ def _replaced(layer: LayerRecord, result: Purification) -> Iterator[Alert]:
             chosen = chosen[np.argsort(altered.index[chosen], kind="stable")]
             if chosen.size:
                 message = _message(altered, chosen, tuple(result.contaminated[tensor].shape), grade)
-                yield Alert(rule, tensor, message, _digest(altered, chosen))
+                yield Alert(rule, tensor, message, digest_entries(altered.index[chosen], altered.was[chosen]))
 
 
 def _message(altered: Altered, chosen: NDArray[np.intp], shape: tuple[int, ...], grade: Grade) -> str:
@@ -150,58 +132,3 @@ def _message(altered: Altered, chosen: NDArray[np.intp], shape: tuple[int, ...],
     where = f"largest change {number(float(sizes[largest]))} at index {index}"
     values = f"was {exact(float(was[largest]))}, now {exact(float(now[largest]))}"
     return f"{count(chosen.size)} of {plural(math.prod(shape), 'weight')} {_HOW[grade]}; {where} ({values})"
-
-
-def _result(address: str, finding: Alert) -> dict[str, Any]:
-    place = hashlib.sha256(f"{finding.rule}\n{finding.tensor}".encode()).hexdigest()
-    prints = {"tensor/v1": place} | ({"weights/v1": finding.digest} if finding.digest else {})
-    # A line, because some readers refuse results without one; a file of weights has no other.
-    physical = {"artifactLocation": {"uri": address, "index": 0}, "region": {"startLine": 1}}
-    return {
-        "ruleId": finding.rule,
-        "ruleIndex": list(_RULES).index(finding.rule),
-        "level": _RULES[finding.rule][0],
-        "message": {"text": _literal(f"{finding.tensor}: {finding.message}")},
-        "locations": [{"physicalLocation": physical, "logicalLocations": [{"fullyQualifiedName": finding.tensor}]}],
-        "partialFingerprints": prints,
-    }
-
-
-def _driver(version: str) -> dict[str, Any]:
-    return {
-        "name": "netpurify",
-        "version": version,
-        "rules": [_rule(name, level, text) for name, (level, text) in _RULES.items()],
-        "notifications": [
-            {"id": _SKIPPED, "shortDescription": {"text": "A module with weights was not examined."}},
-        ],
-    }
-
-
-def _rule(name: str, level: str, text: str) -> dict[str, Any]:
-    rule = {"id": name, "shortDescription": {"text": text}, "defaultConfiguration": {"level": level}}
-    return rule | ({"help": {"text": _HELP}} if name in _WITHOUT_RECOVERY else {})
-
-
-def _notification(module: Skipped) -> dict[str, Any]:
-    text = _literal(f"{module_name(module.name)}: {module.reason}")
-    level = "warning" if module.missed else "note"
-    return {"descriptor": {"id": _SKIPPED, "index": 0}, "level": level, "message": {"text": text}}
-
-
-def _digest(altered: Altered, chosen: NDArray[np.intp]) -> str:
-    """The same for the same alteration, whatever else is in the network."""
-    content = altered.index[chosen].astype("<i8").tobytes() + altered.was[chosen].astype("<f8").tobytes()
-    return hashlib.sha256(content).hexdigest()
-
-
-def _literal(text: str) -> str:
-    """Text that means itself: in SARIF, brackets can make links and braces stand for arguments."""
-    for sign in ("\\", "[", "]"):
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _address(file: str) -> str:
-    path = PurePath(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

@@ -1,16 +1,32 @@
 """What ``check`` says of a network, in words and as JSON."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from netpurify.network import Plan
+from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import to_json
-from netpurify.report.kit.names import missed_modules
+from netpurify.report.kit.names import missed_modules, module_name
 from netpurify.report.kit.numbers import count, estimate, plural, size
+from netpurify.report.kit.sarif import Alert, AlertRule, named_file, sarif_log, unexamined
 from netpurify.report.kit.summary import Statement, Summary
 from netpurify.report.records.schemas import head
+from netpurify.report.records.tensors import comparison_record
 
 _NOTHING = "no layer can be examined: purify would refuse this network, and nothing is known about its weights"
 _BASIS = "What this rests on: a few units of each layer that were tried; others may have more altered weights."
+
+_RULES = {
+    "layer-not-recoverable": AlertRule(
+        "warning",
+        "Alterations in this layer cannot be recovered exactly with these inputs and initial weights.",
+        "Give more clean inputs, or fewer that span less, and the weights before training.",
+    ),
+    "module-not-examined": AlertRule(
+        "warning", "A module cannot be examined, and its weights may have been trained, or altered."
+    ),
+}
 
 
 def summarise_plan(plan: Plan) -> Summary:
@@ -37,12 +53,38 @@ def plan_record(plan: Plan) -> dict[str, Any]:
 def plan_content(plan: Plan) -> dict[str, Any]:
     """The figures of a plan, which stand in the record of a purification too."""
     layers = [_timed(to_json(layer) | {"ratio": to_json(layer.ratio)}) for layer in plan.layers]
-    return _timed(to_json(plan) | {"layers": layers})
+    compared = [comparison_record(one) for one in plan.compared]
+    return _timed(to_json(replace(plan, layers=(), compared=())) | {"layers": layers, "compared": compared})
 
 
 def _timed(record: dict[str, Any]) -> dict[str, Any]:
     """The time under the key of all that differs from run to run: it is estimated from a pass that was timed."""
     return {"run": {"seconds": value}} | record if (value := record.pop("seconds", None)) is not None else record
+
+
+def plan_sarif(plan: Plan, context: Context) -> dict[str, Any]:
+    """A plan as a SARIF log with one run: what cannot be examined or recovered.
+
+    Raises:
+        InputError: The context does not name the file of the weights.
+    """
+    verdict = {"verdict": summarise_plan(plan).headline, "repairable": list(plan.repairable)}
+    return sarif_log(
+        _alerts(plan),
+        rules=_RULES,
+        file=named_file(context, "weights"),
+        properties=verdict,
+        unexamined=unexamined(one for one in plan.skipped if not one.missed),
+    )
+
+
+def _alerts(plan: Plan) -> Iterator[Alert]:
+    for layer in plan.layers:
+        if not layer.repairable:
+            yield Alert("layer-not-recoverable", module_name(layer.name), layer.reason)
+    for module in plan.skipped:
+        if module.missed:
+            yield Alert("module-not-examined", module_name(module.name), f"{module.kind}: {module.reason}")
 
 
 def _headline(plan: Plan) -> str:

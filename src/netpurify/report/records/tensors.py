@@ -1,0 +1,29 @@
+"""A tensor beside its base as JSON, in the records of scans and plans."""
+
+from typing import Any
+
+from netpurify.network import Entries, TensorComparison
+from netpurify.report.kit.json_values import number, to_json
+
+
+def comparison_record(one: TensorComparison) -> dict[str, Any]:
+    """A tensor beside its base."""
+    return {
+        "name": one.name,
+        "shape": list(one.shape),
+        "dtype": one.dtype,
+        "base_dtype": one.base_dtype,
+        "verdict": one.verdict.label,
+        "reason": one.reason,
+        "differing": one.differing,
+        "usual": number(one.usual),
+        "altered_count": one.altered_count,
+        "altered": _entries(one.altered),
+        "impossible": _entries(one.impossible),
+        "outliers": _entries(one.outliers),
+    }
+
+
+def _entries(entries: Entries) -> dict[str, Any]:
+    columns = {"index": entries.index, "was": entries.was, "base": entries.base}
+    return {name: to_json(values.tolist()) for name, values in columns.items()}
