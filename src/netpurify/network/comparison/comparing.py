@@ -61,7 +61,7 @@ def compare_tensor(name: str, value: Tensor, base: Tensor | None, options: Optio
         return one
     if options.declared(name):
         return _altered(one, _entries(value, rounded, differs), _DECLARED, options)
-    if frozen.overwritten(value[differs], rounded[differs], value.numel()):
+    if frozen.overwritten(value[differs], rounded[differs], one.shape):
         return _altered(one, _entries(value, rounded, differs), _OVERWRITTEN, options)
     if count <= frozen.MOST_DIFFER * value.numel():
         return _mostly_same(_trained(one, value, base), value, rounded, differs, options)
