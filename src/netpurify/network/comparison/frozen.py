@@ -28,16 +28,17 @@ def narrow(shape: tuple[int, ...]) -> bool:
     return min(shape) < evidence.FEW
 
 
-def overwritten(was: Tensor, base: Tensor, total: int) -> bool:
+def overwritten(was: Tensor, base: Tensor, shape: tuple[int, ...]) -> bool:
     """Whether the entries that differ have one and the same value, and did not in the base: training does not do that.
 
     Args:
         was: The entries that differ.
         base: Their values in the base.
-        total: How many entries the tensor has.
+        shape: Of the tensor. If most of it differs, a bias or a norm may have been set to a constant anew.
     """
-    least = 2 if was.numel() <= MOST_DIFFER * total else evidence.FEW  # two classes may have the same bias by chance
-    return was.numel() >= least and bool((was == was[0]).all()) and bool((base != base[0]).any())
+    if was.numel() < 2 or (was.numel() > MOST_DIFFER * math.prod(shape) and narrow(matrix_shape(shape))):
+        return False
+    return bool((was == was[0]).all()) and bool((base != base[0]).any())
 
 
 def unchanged(base: Tensor, differs: Tensor) -> tuple[NDArray[np.float64], int]:
