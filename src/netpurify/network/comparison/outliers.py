@@ -19,6 +19,8 @@ _SHORT = 8
 """A row or column with fewer entries says nothing of its usual change."""
 _ERASED = 4
 """So many entries that are exactly zero, and were not in the base, were erased."""
+_SMALL_ONES = 0.9
+"""If more than this share of the entries that are zero now were smaller than usual, the tensor was pruned by size."""
 _MOST_OF_A_VECTOR = 0.125
 """Outliers of a vector are at most this share of its entries: if there are more, some units were trained and others
 were not."""
@@ -74,7 +76,15 @@ def impossible(value: Tensor, base: Tensor) -> Tensor:
     if largest and np.isfinite(largest):
         bad |= value.abs() > min(ABSURD * largest, torch.finfo(value.dtype).max)
     erased = (value == 0.0) & (base != 0.0)
-    return bad | erased if int(erased.sum()) >= _ERASED else bad
+    if int(erased.sum()) < _ERASED or _pruned(base, erased):
+        return bad
+    return bad | erased
+
+
+def _pruned(base: Tensor, zeroed: Tensor) -> bool:
+    """Whether the entries that are zero now were the small ones, which pruning removes; erasing takes any."""
+    usual = float(base[~zeroed].abs().median()) if bool((~zeroed).any()) else 0.0
+    return float((base[zeroed].abs() < usual).double().mean()) > _SMALL_ONES
 
 
 def outliers(value: Tensor, base: Tensor, steps: float, skipped: Tensor) -> tuple[NDArray[np.int64], float]:
