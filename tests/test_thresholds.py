@@ -14,6 +14,7 @@ GUIDE = Path(__file__).parents[1] / "docs" / "thresholds.md"
 DECIDING = [
     *SOURCE.glob("network/policies/recovery/*.py"),
     SOURCE / "network/policies/policy.py",
+    SOURCE / "network/rounded.py",
     SOURCE / "network/adapter/weights.py",
     *SOURCE.glob("lad/verifier/*.py"),
 ]

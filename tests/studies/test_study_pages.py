@@ -21,7 +21,7 @@ EXPERIMENTS = {
     )
 }
 COMMITTED = sorted(path.name.removesuffix(".csv.gz") for path in (DOCS / "results").glob("*.csv.gz"))
-DEFAULT = {"recovery", "transformers", "evidence", "healthy", "limits"}
+DEFAULT = {"recovery", "transformers", "evidence", "healthy", "limits", "half", "half-training"}
 """Studies whose committed tables were made in the default mode, and whose pages can be made from them alone."""
 
 

@@ -35,6 +35,8 @@ class Outcome:
         frozen: Whether the layer was never trained.
         unjudged: How many weights differ from the fit and were left alone all the same.
         reason: Why units were left alone, if any were.
+        unrounded: In half precision, the new weights before they were rounded, as far as they are known, of the same
+            shape as ``matrix``, which training saw; else ``matrix`` itself.
     """
 
     def __init__(self, weights: Weights, reason: str = "") -> None:  # noqa: D107
@@ -57,6 +59,7 @@ class Outcome:
         self.proofs: list[Proof] = []
         self.decay = 1.0
         self.frozen = False
+        self.unrounded = self.matrix if weights.grid is None else self.matrix.copy()
 
     @property
     def in_doubt(self) -> bool:
@@ -97,8 +100,16 @@ class Outcome:
         return units
 
     def replace(self, group: int, chosen: Mask, values: Array) -> None:
-        """Write values where ``chosen`` [fan-in, units of a group] is set."""
-        self.matrix[group][chosen] = values.astype(self.matrix.dtype)
+        """Write values where ``chosen`` [fan-in, units of a group] is set; in half precision, rounded to the grid."""
+        written = values.astype(self.matrix.dtype)
+        if self.weights.grid is not None:
+            wide = np.zeros_like(self.matrix[group])
+            wide[chosen] = written
+            wide = self.weights.grid.to_grid(wide)
+            chosen = chosen & (wide != self.matrix[group])  # what rounds to the number that is there is not altered
+            written = wide[chosen]
+            self.unrounded[group][chosen] = written
+        self.matrix[group][chosen] = written
         self.replaced[group] |= chosen
 
     def record(

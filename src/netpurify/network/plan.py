@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 from torch import nn
@@ -11,8 +12,10 @@ from netpurify.network.adapter.capture import BATCH, Data, Forward
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.reference import Initial, Skipped
 from netpurify.network.adapter.span import Span
+from netpurify.network.adapter.weights import Weights
 from netpurify.network.fitting import build_design
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.half import hidden_by_rounding, smallest_visible
 from netpurify.network.prepared import prepare
 from netpurify.network.records import LayerPlan, Plan
 from netpurify.network.tolerance import LAWS, Tolerance, fixed, tolerance_of
@@ -64,7 +67,8 @@ def check(
     for layer in network.layers:
         weights = network.weights(layer)
         frozen[layer.name] = known and restore_frozen(weights) is not None
-        network.write(layer, np.where(weights.missing, weights.initial, weights.contaminated))
+        known_exactly = frozen[layer.name] and weights.grid is not None  # then the rounding is known, too
+        network.write(layer, np.where(weights.missing | known_exactly, weights.initial, weights.contaminated))
     ordered = network.in_order()
     spans = network.runner.spans(ordered)
     begun = time.perf_counter()
@@ -76,7 +80,8 @@ def check(
         captured = spans[layer.name]
         if isinstance(captured, list):
             tolerances = (fixed(0.5),) if frozen[layer.name] else _tolerances(captured, layer.units, seconds)
-            plans.append(_plan(layer, captured, tolerances, pass_seconds, frozen=frozen[layer.name], known=known))
+            plan = _plan(layer, captured, tolerances, pass_seconds, frozen=frozen[layer.name], known=known)
+            plans.append(_with_rounding(plan, network.weights(layer), captured) if known else plan)
         else:
             network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
     return Plan(
@@ -126,6 +131,21 @@ def _plan(
         seconds=0.0 if frozen else pass_seconds + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
         bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
     )
+
+
+def _with_rounding(plan: LayerPlan, weights: Weights, spans: list[Span]) -> LayerPlan:
+    """The plan of a layer in half precision: how large an alteration must be, and whether rounding hides training."""
+    if weights.grid is None or plan.frozen:
+        return plan
+    visible, words = smallest_visible(weights, 1.0 / plan.ratio), weights.grid.words
+    if not plan.repairable:
+        return replace(plan, visible=visible)
+    if hidden_by_rounding(weights, spans):
+        hidden = f"training changed most weights by no more than they are rounded in {words}"
+        reason = f"{hidden}: nothing can be proven, and only what stands far out of {visible:.1g} is found"
+        return replace(plan, visible=visible, repairable=False, reason=reason)
+    seen = f"rounded to {words}: alterations above about {visible:.1g} are seen"
+    return replace(plan, visible=visible, reason=f"{plan.reason}; {seen}")
 
 
 def _reason(fan_in: int, rank: int, live: int, *, frozen: bool, known: bool, below: bool) -> str:

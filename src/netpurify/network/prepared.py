@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from netpurify import checkpoint
 from netpurify.errors import InputError
 from netpurify.network.adapter.capture import BATCH, Data, Forward, Runner, digest_of_data
+from netpurify.network.adapter.grid import HalfGrid, as_stored, in_float32, without_rounding
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.reference import (
     Initial,
@@ -34,7 +36,7 @@ class Network:
     """A copy of the caller's network that may be changed, and everything that purifying it needs.
 
     Attributes:
-        model: The copy, in evaluation mode.
+        model: The copy, in evaluation mode; what came in half precision is computed in float32.
         data: The clean inputs.
         runner: Runs the copy on the clean inputs.
         initial: The initial weights; ``None`` if there are none.
@@ -55,6 +57,8 @@ class Network:
     chosen: list[str] | None
     calls: dict[str, int] = field(default_factory=dict)
     _modes: dict[str, bool] = field(default_factory=dict)
+    _dtypes: dict[str, torch.dtype] = field(default_factory=dict)
+    _exact: set[str] = field(default_factory=set)
 
     def require_layers(self, purpose: str) -> None:
         """Refuse a network of which nothing can be examined: it would come back as if all were well.
@@ -67,7 +71,7 @@ class Network:
     def mark_changed(self) -> None:
         """Count every part of another kind that is not as it was before training as missed."""
         if self.initial is not None and self.chosen is None:
-            self.skipped = mark_changed(self.model, self.layers, self.skipped, self.initial)
+            self.skipped = mark_changed(self.model, self.layers, self.skipped, self._comparable())
 
     def in_order(self) -> list[Layer]:
         """The layers in the order of execution; those that no clean input reaches become skipped. One pass."""
@@ -80,11 +84,24 @@ class Network:
     def partly_unknown(self) -> bool:
         """Whether a part that is not examined differs from its initial weights, so that its output may be wrong."""
         modules = dict(self.model.named_modules())
-        return any(differs(modules[part.name], part.name, self.initial) for part in self.skipped)
+        initial = None if self.initial is None else self._comparable()
+        return any(differs(modules[part.name], part.name, initial) for part in self.skipped)
+
+    def _comparable(self) -> dict[str, Tensor]:
+        """The initial weights; those of tensors that came in half precision are rounded as these are in ``model``."""
+        comparable = dict(self.initial or {})
+        for name in self._dtypes.keys() & comparable.keys():
+            if comparable[name].is_floating_point():
+                exact = name in self._exact
+                comparable[name] = comparable[name].to(torch.float32 if exact else self._dtypes[name]).float()
+        return comparable
 
     def weights(self, layer: Layer) -> Weights:
         """A layer's contaminated and initial weights as matrices."""
-        return Weights.of(layer.matrix(), reference_matrix(layer, self.initial), bias=layer.has_bias)
+        initial = reference_matrix(layer, self.initial)
+        came = tuple(self._dtypes.get(name, layer.module.weight.dtype) for name in layer.tensors)
+        base = () if self.initial is None else tuple(self.initial[name].dtype for name in layer.tensors)
+        return Weights.of(layer.matrix(), initial, bias=layer.has_bias, grid=HalfGrid(came, base))
 
     def write(self, layer: Layer, matrix: Array) -> None:
         """Set a layer's weights from [groups, fan-in, units of a group]."""
@@ -99,6 +116,15 @@ class Network:
         for name, training in self._modes.items():
             model.get_submodule(name).training = training
         return model
+
+    def rounded(self, model: nn.Module) -> nn.Module:
+        """A network like this one, in float32, changed in place to the numbers that it will have as it came."""
+        in_float32(as_stored(model, self._dtypes, self.contaminated))
+        return model
+
+    def as_it_came(self, model: nn.Module) -> nn.Module:
+        """A network like this one, changed in place to the dtypes and the mode in which the caller's network came."""
+        return self.restore_modes(as_stored(model, self._dtypes, self.contaminated))
 
 
 def prepare(
@@ -120,6 +146,8 @@ def prepare(
     if batch < 1:
         raise InputError(f"batch must be at least 1; got {batch}")
     copy = duplicate(model)
+    contaminated = {name: value.clone() for name, value in resolve(copy).items()}
+    dtypes = in_float32(copy)
     modes = {name: module.training for name, module in copy.named_modules()}
     reference = None if initial is None else resolve(initial)
     if isinstance(initial, nn.Module | Mapping) and reference is not None:  # the caller may go on training it
@@ -127,16 +155,20 @@ def prepare(
     chosen = None if layers is None else list(layers)
     # Before any input goes through: a pass would fill lazy layers with random weights.
     known, skipped = sort_layers(copy, reference, chosen, ties(model))
+    examined = {tensor for layer in known for tensor in layer.tensors}
+    exact = without_rounding(copy, dtypes, reference or {}, examined)
     return Network(
         model=copy,
         data=data,
         runner=Runner(copy, data, forward=forward, batch=batch),
         initial=reference,
-        contaminated={name: value.clone() for name, value in resolve(copy).items()},
+        contaminated=contaminated,
         layers=known,
         skipped=skipped,
         chosen=chosen,
         _modes=modes,
+        _dtypes=dtypes,
+        _exact=exact,
     )
 
 

@@ -6,7 +6,7 @@ A study is an experiment like those of the figures, with the same runner, journa
 the tables alone.
 """
 
-from netpurify.experiments.studies import defence, evidence, healthy, limits, recovery, third_party
+from netpurify.experiments.studies import defence, evidence, half, healthy, limits, recovery, third_party
 from netpurify.experiments.studies.study import (
     RunFacts,
     Study,
@@ -18,7 +18,7 @@ from netpurify.experiments.studies.study import (
 )
 
 STUDIES: dict[str, Study] = {
-    module.STUDY.name: module.STUDY for module in (defence, recovery, healthy, third_party, evidence, limits)
+    module.STUDY.name: module.STUDY for module in (defence, recovery, healthy, third_party, evidence, limits, half)
 }
 
 __all__ = ["STUDIES", "RunFacts", "Study", "Tables", "failed_trials", "require_libraries", "table_path", "write_page"]

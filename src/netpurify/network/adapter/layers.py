@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-_FLOATS = (torch.float32, torch.float64)
+_FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,8 @@ def refusal(module: nn.Module) -> str | None:
         return "its weights are on the meta device: there are no values"
     if weight.dtype not in _FLOATS:
         return (
-            f"its weights are {weight.dtype}, whose rounding hides what training changed; float32 or float64 is needed"
+            f"its weights are {weight.dtype}, whose rounding hides what training changed; float64, float32, bfloat16 "
+            "or float16 is needed"
         )
     return None
 

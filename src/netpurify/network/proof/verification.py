@@ -10,11 +10,14 @@ from torch import Tensor
 
 from netpurify import lad
 from netpurify.errors import InputError
+from netpurify.network.adapter.grid import HALF, HalfGrid
 from netpurify.network.adapter.layers import tensor_names, to_matrix
 from netpurify.network.adapter.weights import Weights
+from netpurify.network.fitting import column_floors, floors_of
 from netpurify.network.policies.recovery import evidence
 from netpurify.network.policies.recovery.frozen import restore_frozen
 from netpurify.network.records import Proof
+from netpurify.network.rounded import judge
 
 State = Mapping[str, Tensor]
 Mask = NDArray[np.bool_]
@@ -27,7 +30,8 @@ class LayerProofCheck:
     Attributes:
         name: Its name in the network.
         units: How many units have a proof.
-        certified: How many of these fits are proven to be minima of the L1 regression.
+        certified: How many of these fits are proven to be minima of the L1 regression. In half precision, where a fit
+            goes through rounding, few are; ``recovered`` then rests on how many weights agree within their rounding.
         recovered: How many of these units also have enough redundancy, so that the fit is the truth.
         largest_gap: Largest duality gap, relative to the objective.
         kept: Weights of recovered units that differ from the fit but were kept, because they were left unjudged.
@@ -118,7 +122,7 @@ def _layer(name: str, proofs: Sequence[Proof], claim: RepairClaim) -> LayerProof
         )
     before, after = (_matrix(proofs[0], state, what) for state, what in
                      ((claim.contaminated, "contaminated weights"), (claim.purified, "purified weights")))  # fmt: skip
-    unexplained = ~_same(after.cpu().numpy(), before.cpu().numpy())
+    unexplained = ~_same(_array(after), _array(before))
     certificates, kept, recovered = [], 0, 0
     for proof in proofs:
         block = _check(proof, claim.decays[name], claim)
@@ -158,22 +162,26 @@ class _BlockCheck:
 def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
     matrix = _matrix(proof, claim.contaminated, "contaminated weights")
     initial = torch.zeros_like(matrix) if claim.initial is None else _matrix(proof, claim.initial, "initial weights")
-    weights = Weights.of(matrix, initial.to(matrix), bias=False)
+    matrix = _wide(matrix)  # so that initial weights in float32 are not rounded
+    weights = Weights.of(matrix, initial.to(matrix), bias=False, grid=_grid(proof.layer, claim))
     units = proof.units - proof.group * weights.units
     if proof.units.size and not 0 <= units.min() <= units.max() < weights.units:
         raise InputError(f"{proof.layer!r} has {weights.units} units in a group; the proof names others")
-    floor = (
-        weights.rounding(proof.group)[units] if claim.noise_floor is None else np.full(units.size, claim.noise_floor)
-    )
+    floor = floors_of(weights, proof.group, claim.noise_floor)[..., units]
     difference = weights.difference(proof.group, units, decay)
     design = lad.Design.prepare(proof.columns)
-    certificate = lad.verify(design, difference, lad.Claim(proof.coefficients, proof.dual, floor))
+    certificate = lad.verify(design, difference, lad.Claim(proof.coefficients, proof.dual, column_floors(floor)))
     fitted = proof.columns @ proof.coefficients
-    after = _matrix(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
-    predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
-    fits = _near(after, predicted)
-    differs = ~(np.abs(difference - fitted) <= floor)
-    recovered = evidence.proven(certificate, design, differs, np.isnan(difference))
+    after = _array(_matrix(proof, claim.purified, "purified weights")[proof.group])[:, units]
+    predicted = weights.start(proof.group, units, decay) + fitted
+    if weights.grid is None:
+        fits = _near(after, predicted.astype(after.dtype))
+        differs = ~(np.abs(difference - fitted) <= floor)
+        recovered = evidence.proven(certificate, design, differs, np.isnan(difference))
+    else:
+        fits = _rounded(after, predicted, weights.grid)
+        judgement = judge(design, difference, floor, fitted)
+        differs, recovered = judgement.altered, judgement.proven | weights.untouched(proof.group, units)
     if claim.policy == "recover":
         return _BlockCheck(certificate, recovered, fits & differs & recovered, differs & recovered)
     return _BlockCheck(certificate, recovered, fits & certificate.certified, np.zeros_like(differs))
@@ -185,7 +193,9 @@ def _without_proof(name: str, covered: set[str], claim: RepairClaim) -> LayerPro
     unexplained = {tensor: ~_equal(claim.purified[tensor], claim.contaminated[tensor]) for tensor in tensors}
     if any(mask.any() for mask in unexplained.values()) and _frozen(name, claim):
         for tensor in _tensors(name, claim.contaminated):
-            unexplained[tensor] &= ~_equal(claim.purified[tensor], (claim.initial or {})[tensor])
+            unexplained[tensor] &= ~_equal(
+                claim.purified[tensor], (claim.initial or {})[tensor].to(claim.contaminated[tensor])
+            )
     return LayerProofCheck(name, 0, 0, 0, 0.0, 0, sum(int(mask.sum()) for mask in unexplained.values()))
 
 
@@ -200,7 +210,21 @@ def _frozen(name: str, claim: RepairClaim) -> bool:
         to_matrix(state[names[0]], state[names[1]] if len(names) > 1 else None, 1)
         for state in (claim.contaminated, initial)
     )
-    return restore_frozen(Weights.of(given, start.to(given), bias=False)) is not None
+    given = _wide(given)
+    weights = Weights.of(given, start.to(given), bias=False, grid=_grid(name, claim))
+    return restore_frozen(weights) is not None
+
+
+def _grid(name: str, claim: RepairClaim) -> HalfGrid | None:
+    """In which dtypes a layer is stored, if in half precision."""
+    names = tuple(_tensors(name, claim.contaminated))
+    if claim.initial is not None and not all(tensor in claim.initial for tensor in names):
+        return None
+    came, base = (
+        () if state is None else tuple(state[tensor].dtype for tensor in names)
+        for state in (claim.contaminated, claim.initial)
+    )
+    return HalfGrid(came, base) if names else None
 
 
 def _tensors(name: str, state: State) -> list[str]:
@@ -226,6 +250,20 @@ def _equal(a: Tensor, b: Tensor) -> Mask:
 
 def _same(a: NDArray, b: NDArray) -> Mask:
     return np.asarray((a == b) | ((a != a) & (b != b)))  # NaN is the same as NaN here
+
+
+def _wide(values: Tensor) -> Tensor:
+    return values.float() if values.dtype in HALF else values
+
+
+def _array(values: Tensor) -> NDArray:
+    return _wide(values).cpu().numpy()
+
+
+def _rounded(stored: NDArray, values: NDArray, grid: HalfGrid) -> Mask:
+    """Whether numbers are what is stored in place of these values, up to a thousandth of a step."""
+    half = np.maximum(grid.half_steps(stored), grid.half_steps(values))
+    return np.asarray((np.abs(stored - values) <= 1.002 * half) | (stored == grid.to_grid(values)))
 
 
 def _near(a: NDArray, b: NDArray) -> Mask:

@@ -63,7 +63,12 @@ def approximate(regressions: Regressions, outcome: Outcome) -> None:
         )
         outcome.unjudged += int(differs[group][common].sum())
         differs[group][common] = False
-    altered = differs if _others_altered(outcome) else _beyond_training(weights, differs, outcome.decay)
+    # In half precision a few units may be recovered where the others saw inputs that are not there: they are no model.
+    altered = (
+        differs
+        if weights.grid is None and _others_altered(outcome)
+        else _beyond_training(weights, differs, outcome.decay)
+    )
     outcome.suspicious = differs & ~altered
     for group in range(weights.groups):
         chosen = altered[group] | missing[group]
@@ -99,8 +104,8 @@ def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, 
         block = units[start : start + BLOCK]
         difference = weights.difference(group, block, outcome.decay)
         fit = trimmed.fit(trimmed.UnitGroup(basis, difference, np.zeros_like(difference), live))
-        scale = np.maximum(fit.scale, rounding[block])
-        outcome.error_scale[group * weights.units + block] = scale
+        scale = np.maximum(fit.scale, rounding[..., block])
+        outcome.error_scale[group * weights.units + block] = scale if scale.ndim == 1 else np.median(scale, axis=0)
         if not outcome.certificates:
             finite = np.abs(fit.residual[np.isfinite(fit.residual)])
             outcome.histogram += np.histogram(finite, EDGES)[0]
