@@ -99,7 +99,8 @@ class Network:
     def weights(self, layer: Layer) -> Weights:
         """A layer's contaminated and initial weights as matrices."""
         initial = reference_matrix(layer, self.initial)
-        came = tuple(self._dtypes.get(name, layer.module.weight.dtype) for name in layer.tensors)
+        others: torch.dtype = layer.module.weight.dtype
+        came = tuple(self._dtypes.get(name, others) for name in layer.tensors)
         base = () if self.initial is None else tuple(self.initial[name].dtype for name in layer.tensors)
         return Weights.of(layer.matrix(), initial, bias=layer.has_bias, grid=HalfGrid(came, base))
 

@@ -98,6 +98,8 @@ def refit(design: lad.Design, difference: Array, rounding: Array, fitted: Array)
 
 def _refit_unit(basis: Array, difference: Array, rounding: Array, start: Array) -> Array:
     residual = np.abs(difference - basis @ start)
+    if np.isnan(residual).all():
+        return start
     # The first fit has an error of its own, which is no larger than its typical residual.
     kept = residual <= 2.0 * rounding + np.nanmedian(residual)
     best = start

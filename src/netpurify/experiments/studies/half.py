@@ -196,7 +196,7 @@ EXPERIMENT = Experiment(
     grid=grid,
     trial=trial,
     cost=lambda _: 2.0,
-    trials={"quick": 1, "default": 5, "full": 20},
+    trials={"quick": 1, "default": 2, "full": 20},
 )
 TRAINING = Experiment(
     name="half-training",
@@ -204,7 +204,7 @@ TRAINING = Experiment(
     grid=training_grid,
     trial=training_trial,
     cost=lambda _: 1.0,
-    trials={"quick": 2, "default": 10, "full": 40},
+    trials={"quick": 2, "default": 4, "full": 40},
 )
 STUDY = Study(
     name="half",

@@ -63,7 +63,7 @@ class HalfTrained:
 
     def ratio(self, dtype: torch.dtype) -> float:
         """The median change over the median rounding."""
-        before, after = (model.get_submodule(self.name).weight.detach() for model in (self.initial, self.model))
+        before, after = (model.state_dict()[f"{self.name}.weight"] for model in (self.initial, self.model))
         return float((after.float() - before).abs().median() / _rounding(before, dtype).median())
 
     def stored(self, ratio: float | None, dtype: torch.dtype) -> nn.Module:

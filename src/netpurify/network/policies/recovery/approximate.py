@@ -10,7 +10,7 @@ from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Mask, Weights
 from netpurify.network.fitting import BLOCK, Regressions
 from netpurify.network.outcome import Outcome
-from netpurify.network.policies.recovery import evidence, trimmed
+from netpurify.network.policies.recovery import evidence, half, trimmed
 from netpurify.network.policies.recovery.unusual import beyond_training
 from netpurify.network.records import EDGES, Grade
 
@@ -88,11 +88,16 @@ def _beyond_training(weights: Weights, far: Mask, decay: float) -> Mask:
 
     def changes(chosen: NDArray[np.intp]) -> Array:
         groups, units = np.divmod(chosen, weights.units)
-        differences = [weights.difference(group, units[groups == group], decay) for group in np.unique(groups)]
-        return np.abs(np.concatenate(differences, axis=1))
+        sizes = []
+        for group in np.unique(groups):
+            own = units[groups == group]
+            sizes.append(np.abs(weights.difference(group, own, decay)) * half.damping(weights, group, own))
+        return np.concatenate(sizes, axis=1)
 
     side_by_side = np.concatenate(list(far), axis=1)
-    return np.stack(np.split(beyond_training(changes, side_by_side), weights.groups, axis=1))
+    return np.stack(
+        np.split(beyond_training(changes, side_by_side, each=weights.grid is not None), weights.groups, axis=1)
+    )
 
 
 def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, outcome: Outcome) -> Iterator[_FarOut]:

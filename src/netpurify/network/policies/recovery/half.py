@@ -30,9 +30,30 @@ def smallest_visible(weights: Weights, share: float) -> float:
     return CLEAR * rounding * (1.0 + DEVIATIONS * np.sqrt(share / 3.0))
 
 
+def damping(weights: Weights, group: int, units: NDArray[np.intp]) -> NDArray[np.float64] | float:
+    """Factors for sizes of changes, [fan-in, units], that take out the spread which rounding gives them; 1 in float32.
+
+    A change that is no more than rounding is as large as the step of the grid, which differs from weight to weight by
+    powers of two: such changes would look like a heavy tail.
+    """
+    if weights.grid is None:
+        return 1.0
+    initial = weights.initial[group]
+    sizes = np.abs(weights.difference(group, _sample(weights)))
+    usual = float(evidence.middle(np.where(sizes > 0.0, sizes, np.inf).reshape(-1), 0))
+    rounding = weights.grid.half_steps(initial[:, units]) + weights.grid.initial_half_steps(initial[:, units])
+    return usual / np.hypot(usual, rounding) if usual > 0.0 else 1.0
+
+
+def _sample(weights: Weights) -> NDArray[np.intp]:
+    return np.unique(np.linspace(0, weights.units - 1, min(weights.units, _SAMPLE)).astype(np.intp))
+
+
 def shown(change: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Units in which the usual change, [fan-in, units], is larger than rounding explains, so that training shows."""
-    return np.nanmedian(np.abs(change) / floor, axis=0) > 1.0
+    ratios = np.abs(change) / floor
+    ratios[:, np.isnan(ratios).all(axis=0)] = 0.0  # all of the unit is missing
+    return np.nanmedian(ratios, axis=0) > 1.0
 
 
 def hidden_by_rounding(weights: Weights, spans: Sequence[Span]) -> bool:
@@ -40,12 +61,13 @@ def hidden_by_rounding(weights: Weights, spans: Sequence[Span]) -> bool:
     if weights.grid is None:
         return False
     ratios = []
-    chosen = np.unique(np.linspace(0, weights.units - 1, min(weights.units, _SAMPLE)).astype(np.intp))
+    chosen = _sample(weights)
     for group, span in enumerate(spans):
         changes = np.abs(weights.difference(group, chosen)[span.live()])
         ratios.append((changes / weights.rounding(group)[span.live()][:, chosen]).reshape(-1))
     joined = np.concatenate(ratios)
-    return bool(joined.size) and float(np.nanmedian(joined)) <= BELOW
+    joined = joined[~np.isnan(joined)]
+    return bool(joined.size) and float(np.median(joined)) <= BELOW
 
 
 def repeated(
