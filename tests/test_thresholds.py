@@ -15,6 +15,7 @@ DECIDING = [
     *SOURCE.glob("network/policies/recovery/*.py"),
     *SOURCE.glob("network/comparison/*.py"),
     SOURCE / "network/policies/policy.py",
+    SOURCE / "network/rounded.py",
     SOURCE / "network/adapter/weights.py",
     *SOURCE.glob("network/comparison/*.py"),
     *SOURCE.glob("lad/verifier/*.py"),

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import netpurify
-from netpurify.experiments.studies import evidence, limits, recovery, third_party
+from netpurify.experiments.studies import evidence, half, limits, recovery, third_party
 from netpurify.experiments.studies.healthy import networks
 from netpurify.experiments.studies.healthy import trial as healthy
 from netpurify.network import Seeded
@@ -100,3 +100,22 @@ def test_flips_are_of_the_highest_exponent_bit_and_errors_are_in_units_of_the_sp
     row = third_party.judged(result, network, flips)
     assert (row["flips"], row["found"], row["false"]) == (6, 6, 0)
     assert row["largest_error"] < 1e-6
+
+
+@pytest.mark.slow
+def test_half_counts_against_the_bits_that_training_left():
+    cell = {"layer": "head", "dtype": "bfloat16", "base": "float32", "ratio": 30.0}
+    rows = {row["alteration"]: row for row in half.trial(cell, 0)}
+    assert rows["none"] == {
+        "alteration": "none", "units": 32, "recovered": 32, "altered": 0, "found": 0, "false": 0, "exact": 0,
+    }  # fmt: skip
+    assert rows["tampered"]["found"] == rows["tampered"]["altered"] > 200
+    assert [row["false"] for row in rows.values()] == [0, 0, 0, 0]
+
+
+def test_half_scales_the_change_to_so_many_roundings():
+    trained = half.HalfTrained("convolution", 0)
+    stored = trained.stored(100.0, torch.bfloat16)
+    before, after = (model.state_dict()["0.weight"].float() for model in (trained.initial, stored))
+    step = 2.0 ** torch.floor(torch.log2(before.abs())) / 128.0
+    assert float((after - before).abs().median() / (0.5 * step.median())) == pytest.approx(100.0, rel=0.02)

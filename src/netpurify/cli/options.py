@@ -31,7 +31,17 @@ LAWS = _registered("contaminate/weights/laws.py", "LAWS")
 REGIMES = ("joint", "sequential", "sequential-fixed")
 FIGURES = _figures()
 LAST_OF_THE_PAPER = 13
-STUDIES = ("defence", "recovery", "healthy", "transformers", "evidence", "limits", "optimisers", "architectures")
+STUDIES = (
+    "defence",
+    "recovery",
+    "healthy",
+    "transformers",
+    "evidence",
+    "limits",
+    "half",
+    "optimisers",
+    "architectures",
+)
 DATA_SETS = ("mnist", "cifar10")
 _MANY = 10**9
 """More than any count of inputs, channels, workers or trials that means something."""

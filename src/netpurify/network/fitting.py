@@ -13,6 +13,7 @@ from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Mask, Weights
 from netpurify.network.records import EDGES
+from netpurify.network.rounded import Judgement, judge, refit
 
 BLOCK = 256
 """Units that are fitted together. The memory of a worker grows with it; the bits of the fits do not depend on it."""
@@ -27,7 +28,8 @@ class Regressions:
         weights: Its contaminated and initial weights.
         spans: What its clean inputs span, group by group.
         designs: The spans as designs, group by group; ``None`` where they span every direction.
-        noise_floors: Residuals up to these are rounding: [units of a group], group by group.
+        noise_floors: Residuals up to these are rounding: [units of a group], group by group; in half precision those of
+            each weight, [fan-in, units of a group].
         decay: Factor that weight decay left on the initial weights.
         doubt: Whether a layer before this one could not be recovered, so that rows of its inputs may be wrong.
         solvable: Whether fits are worth making; if not, ``fit_units`` makes none.
@@ -59,6 +61,7 @@ class FitOptions:
         all_values: Whether the fitted values of all weights are kept, not only of those that are altered.
         proof: Whether coefficients and duals are kept.
         verify: Whether every fit is verified.
+        refit: Whether weights in half precision are fitted again, each by its own rounding, and judged by that fit.
         engine: ``None`` solves here, on all cores; else as in ``netpurify.engine``.
         jobs: Most blocks of units at the same time, on an engine.
     """
@@ -66,6 +69,7 @@ class FitOptions:
     all_values: bool = False
     proof: bool = False
     verify: bool = True
+    refit: bool = True
     engine: str | None = None
     jobs: int | None = None
 
@@ -87,6 +91,8 @@ class UnitFits:
         dual: [fan-in, units]; ``None`` unless a proof was asked for.
         histogram: Sizes of residuals, counted in the bins of ``EDGES``.
         zeros: How many residuals are at most the noise floor.
+        judgement: In half precision, what the second fit proves, from which ``altered``, ``fitted`` and
+            ``coefficients`` come; else ``None``. Status and certificate are those of the L1 fit, with one noise floor.
     """
 
     group: int
@@ -100,6 +106,7 @@ class UnitFits:
     dual: Array | None
     histogram: NDArray[np.int64]
     zeros: int
+    judgement: Judgement | None = None
 
     @property
     def proven_certificate(self) -> lad.Certificate:
@@ -163,14 +170,21 @@ def pose(
         weights: Its contaminated and initial weights.
         spans: What its clean inputs span, group by group.
         designs: The spans as designs.
-        noise_floor: Residuals up to this are rounding; ``None`` for 256 rounding units of a unit's typical weight.
+        noise_floor: Residuals up to this are rounding; ``None`` for 256 rounding units of a unit's typical weight. In
+            half precision the rounding of each weight is known, and counts where it is larger.
         doubt: Whether a layer before this one could not be recovered.
     """
-    floors = tuple(
-        weights.rounding(group) if noise_floor is None else np.full(weights.units, noise_floor)
-        for group in range(weights.groups)
-    )
+    floors = tuple(floors_of(weights, group, noise_floor) for group in range(weights.groups))
     return Regressions(layer, weights, tuple(spans), tuple(designs), floors, doubt=doubt)
+
+
+def floors_of(weights: Weights, group: int, noise_floor: float | None) -> Array:
+    """The noise floors of one group, as in ``Regressions``; ``noise_floor`` as in ``pose``."""
+    if noise_floor is None:
+        return weights.rounding(group)
+    if weights.grid is None:
+        return np.full(weights.units, noise_floor)
+    return np.maximum(weights.rounding(group), noise_floor)
 
 
 def fit_units(regressions: Regressions, options: FitOptions | None = None) -> Iterator[UnitFits]:
@@ -189,7 +203,7 @@ def _fit_group(regressions: Regressions, group: int, design: lad.Design, options
     slices = [slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
 
     def block(units: slice) -> _Block:
-        floors = regressions.noise_floors[group][units]
+        floors = regressions.noise_floors[group][..., units]
         return _Block(group, units, design, regressions.difference(group, units), floors, options)
 
     if options.engine is None:
@@ -202,12 +216,18 @@ def _fit_group(regressions: Regressions, group: int, design: lad.Design, options
 def fit_block(block: _Block, threads: int | None = 1) -> UnitFits:
     """Solve and verify the regressions of one block, and keep what was asked for."""
     design, options = block.design, block.options
-    solution = lad.solve(design, block.difference, noise_floor=block.noise_floor, threads=threads)
+    solution = lad.solve(design, block.difference, noise_floor=column_floors(block.noise_floor), threads=threads)
     certificate = lad.verify(design, block.difference, solution.claim) if options.verify else None
     coefficients, residual = np.asarray(solution.coefficients), np.asarray(solution.residual)
     altered = ~(residual == 0.0)  # NaN, where a weight is missing, is not zero
     used = np.ascontiguousarray(coefficients[design.pivots])
     fitted = design.matrix[:, design.pivots] @ used
+    judgement = None
+    if block.noise_floor.ndim == 2 and options.refit:
+        used = refit(design, block.difference, block.noise_floor, fitted)
+        fitted = design.matrix[:, design.pivots] @ used
+        judgement = judge(design, block.difference, block.noise_floor, fitted)
+        altered, residual = judgement.altered, block.difference - fitted
     return UnitFits(
         group=block.group,
         units=block.units,
@@ -215,12 +235,18 @@ def fit_block(block: _Block, threads: int | None = 1) -> UnitFits:
         status=np.asarray(solution.status if certificate is None else certificate.status),
         certificate=certificate,
         altered=altered,
-        fitted=fitted if options.all_values else fitted[altered],
+        fitted=fitted if options.all_values or judgement is not None else fitted[altered],
         coefficients=used if options.proof else None,
         dual=np.asarray(solution.dual) if options.proof else None,
         histogram=np.histogram(np.abs(residual[altered & np.isfinite(residual)]), EDGES)[0],
         zeros=int((~altered).sum()),
+        judgement=judgement,
     )
+
+
+def column_floors(floors: Array) -> Array:
+    """One noise floor for each unit, [units], as ``lad`` needs; in half precision nine in ten weights round less."""
+    return np.quantile(floors, 0.9, axis=0) if floors.ndim == 2 else floors
 
 
 def check_rank(rank: float | None) -> None:

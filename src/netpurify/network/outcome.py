@@ -40,6 +40,8 @@ class Outcome:
         singular_values: Of that change, largest first; empty if there is none.
         free: Whether the units that are left alone are those that training may set freely, as the tokens of an
             embedding that clean inputs use.
+        unrounded: In half precision, the new weights before they were rounded, as far as they are known, of the same
+            shape as ``matrix``, which training saw; else ``matrix`` itself.
     """
 
     def __init__(self, weights: Weights, reason: str = "") -> None:  # noqa: D107
@@ -65,6 +67,7 @@ class Outcome:
         self.low_rank: int | None = None
         self.singular_values = np.zeros(0)
         self.free = False
+        self.unrounded = self.matrix if weights.grid is None else self.matrix.copy()
 
     @property
     def in_doubt(self) -> bool:
@@ -105,8 +108,16 @@ class Outcome:
         return units
 
     def replace(self, group: int, chosen: Mask, values: Array) -> None:
-        """Write values where ``chosen`` [fan-in, units of a group] is set."""
-        self.matrix[group][chosen] = values.astype(self.matrix.dtype)
+        """Write values where ``chosen`` [fan-in, units of a group] is set; in half precision, rounded to the grid."""
+        written = values.astype(self.matrix.dtype)
+        if self.weights.grid is not None:
+            wide = np.zeros_like(self.matrix[group])
+            wide[chosen] = written
+            wide = self.weights.grid.to_grid(wide)
+            chosen = chosen & (wide != self.matrix[group])  # what rounds to the number that is there is not altered
+            written = wide[chosen]
+            self.unrounded[group][chosen] = written
+        self.matrix[group][chosen] = written
         self.replaced[group] |= chosen
 
     def note_low_rank(self, rank: int, singular_values: Array) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import nn
@@ -19,6 +19,7 @@ from netpurify.network.fitting import build_design, pose
 from netpurify.network.planned import LayerPlan, Plan
 from netpurify.network.policies.policy import Progress
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.half import hidden_by_rounding, smallest_visible
 from netpurify.network.policies.recovery.probe import Probe, probe
 from netpurify.network.prepared import Network, prepare
 from netpurify.network.tolerance import LAWS, Tolerance, fixed, tolerance_of
@@ -122,7 +123,8 @@ def check(
             before = tuple(plan.name for plan in plans if plan.agreeing)
             seen = _Seen(layer, captured, layer.name in frozen, known, before)
             weights = damaged.get(layer.name) or network.weights(layer)
-            plans.append(_plan(seen, weights, seconds, pass_seconds))
+            plan = _plan(seen, weights, seconds, pass_seconds)
+            plans.append(_with_rounding(plan, weights, captured) if known else plan)
         else:
             network.skipped.append(Skipped(layer.name, layer.kind, str(captured), missed=True))
     if progress is not None:
@@ -147,7 +149,7 @@ def _mend(network: Network, *, known: bool) -> tuple[set[str], dict[str, Weights
         restored = restore_frozen(weights) if known else None
         if restored is not None:
             frozen.add(layer.name)
-            network.write(layer, restored.matrix)
+            network.write(layer, restored.unrounded)
         elif weights.missing.any():
             damaged[layer.name] = weights
             network.write(layer, np.where(weights.missing, weights.initial, weights.contaminated))
@@ -200,6 +202,21 @@ def _plan(seen: _Seen, weights: Weights, seconds: float, pass_seconds: float) ->
         seconds=0.0 if frozen else pass_seconds + fits + _PER_ROW * spans[0].count * layer.fan_in**2 * layer.groups,
         bytes=layer.fan_in * (8 * (30 * 128 + 4 * rank + 6 * min(layer.units, 256)) + _COPIES * layer.units),
     )
+
+
+def _with_rounding(plan: LayerPlan, weights: Weights, spans: list[Span]) -> LayerPlan:
+    """The plan of a layer in half precision: how large an alteration must be, and whether rounding hides training."""
+    if weights.grid is None or plan.frozen:
+        return plan
+    visible, words = smallest_visible(weights, 1.0 / plan.ratio), weights.grid.words
+    if not plan.repairable:
+        return replace(plan, visible=visible)
+    if hidden_by_rounding(weights, spans):
+        hidden = f"training changed most weights by no more than they are rounded in {words}"
+        reason = f"{hidden}: nothing can be proven, and only what stands far out of {visible:.1g} is found"
+        return replace(plan, visible=visible, repairable=False, reason=reason)
+    seen = f"rounded to {words}: alterations above about {visible:.1g} are seen"
+    return replace(plan, visible=visible, reason=f"{plan.reason}; {seen}")
 
 
 def _reason_of_tokens(span: TokenSpan, *, frozen: bool) -> str:

@@ -33,6 +33,8 @@ class LayerPlan:
         reason: Why not, or under which condition.
         seconds: Estimated time to recover it.
         bytes: Estimated working memory.
+        visible: In half precision, about how large an alteration of the median weight must be to be seen: twice what
+            its own rounding and that of the fit explain. 0 in float32 and float64, where rounding is negligible.
     """
 
     name: str
@@ -52,6 +54,7 @@ class LayerPlan:
     reason: str
     seconds: float
     bytes: int
+    visible: float = 0.0
 
     @property
     def undecided(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from netpurify import checkpoint
@@ -17,12 +18,14 @@ from netpurify.network.adapter.admission import (
     unwrapped,
 )
 from netpurify.network.adapter.capture import BATCH, Data, Forward, Runner, digest_of_data
+from netpurify.network.adapter.grid import HalfGrid, as_stored, in_float32, without_rounding
 from netpurify.network.adapter.layers import Layer
 from netpurify.network.adapter.names import under_names_of
 from netpurify.network.adapter.reference import (
     Initial,
     Skipped,
     differs,
+    initial_dtypes,
     reference_matrix,
     require_layers,
     resolve,
@@ -40,7 +43,7 @@ class Network:
     """A copy of the caller's network that may be changed, and everything that purifying it needs.
 
     Attributes:
-        model: The copy, in evaluation mode.
+        model: The copy, in evaluation mode; what came in half precision is computed in float32.
         data: The clean inputs.
         runner: Runs the copy on the clean inputs.
         initial: The initial weights; ``None`` if there are none.
@@ -65,6 +68,8 @@ class Network:
     frozen: frozenset[str] = frozenset()
     compared_layers: "tuple[TensorComparison, ...]" = ()
     _modes: dict[str, bool] = field(default_factory=dict)
+    _dtypes: dict[str, torch.dtype] = field(default_factory=dict)
+    _exact: set[str] = field(default_factory=set)
 
     def require_layers(self, purpose: str) -> None:
         """Refuse a network of which nothing can be examined: it would come back as if all were well.
@@ -87,16 +92,29 @@ class Network:
     def partly_unknown(self) -> bool:
         """Whether a part that is not examined differs from its initial weights, so that its output may be wrong."""
         modules = dict(self.model.named_modules())
+        initial = None if self.initial is None else self._comparable()
         owners = (
             part.name if part.name in modules else part.name.rpartition(".")[0]
             for part in self.skipped
             if not part.settled
         )
-        return any(differs(modules[name], name, self.initial) for name in owners)
+        return any(differs(modules[name], name, initial) for name in owners)
+
+    def _comparable(self) -> dict[str, Tensor]:
+        """The initial weights; those of tensors that came in half precision are rounded as these are in ``model``."""
+        comparable = dict(self.initial or {})
+        for name in self._dtypes.keys() & comparable.keys():
+            if comparable[name].is_floating_point():
+                exact = name in self._exact
+                comparable[name] = comparable[name].to(torch.float32 if exact else self._dtypes[name]).float()
+        return comparable
 
     def weights(self, layer: Layer) -> Weights:
         """A layer's contaminated and initial weights as matrices."""
-        weights = Weights.of(layer.matrix(), reference_matrix(layer, self.initial), bias=layer.has_bias)
+        initial = reference_matrix(layer, self.initial)
+        came = tuple(self._dtypes.get(name, layer.weight.dtype) for name in layer.tensors)
+        base = () if self.initial is None else initial_dtypes(layer, self.initial)
+        weights = Weights.of(layer.matrix(), initial, bias=layer.has_bias, grid=HalfGrid(came, base))
         return replace(weights, frozen=layer.name in self.frozen)
 
     def write(self, layer: Layer, matrix: Array) -> None:
@@ -112,6 +130,15 @@ class Network:
         for name, training in self._modes.items():
             model.get_submodule(name).training = training
         return model
+
+    def rounded(self, model: nn.Module) -> nn.Module:
+        """A network like this one, in float32, changed in place to the numbers that it will have as it came."""
+        in_float32(as_stored(model, self._dtypes, self.contaminated))
+        return model
+
+    def as_it_came(self, model: nn.Module) -> nn.Module:
+        """A network like this one, changed in place to the dtypes and the mode in which the caller's network came."""
+        return self.restore_modes(as_stored(model, self._dtypes, self.contaminated))
 
 
 def prepare(
@@ -133,6 +160,8 @@ def prepare(
     if batch < 1:
         raise InputError(f"batch must be at least 1; got {batch}")
     copy = duplicate(model)
+    contaminated = {name: value.clone() for name, value in resolve(copy).items()}
+    dtypes = in_float32(copy)
     modes = {name: module.training for name, module in copy.named_modules()}
     reference = None if initial is None else _fitting(initial, copy)
     if isinstance(initial, nn.Module | Mapping) and reference is not None:  # the caller may go on training it
@@ -140,16 +169,20 @@ def prepare(
     chosen = None if layers is None else list(layers)
     # Before any input goes through: a pass would fill lazy layers with random weights.
     known, skipped = sort_layers(copy, reference, chosen, ties(unwrapped(model)))
+    examined = {tensor for layer in known for tensor in layer.tensors}
+    exact = without_rounding(copy, dtypes, reference or {}, examined)
     return Network(
         model=copy,
         data=data,
         runner=Runner(copy, data, forward=forward, batch=batch),
         initial=reference,
-        contaminated={name: value.clone() for name, value in resolve(copy).items()},
+        contaminated=contaminated,
         layers=known,
         skipped=skipped,
         chosen=chosen,
         _modes=modes,
+        _dtypes=dtypes,
+        _exact=exact,
     )
 
 

@@ -129,7 +129,7 @@ def purify_layers(
         spans, designs = ((), ()) if fitted is None else (fitted.spans, fitted.designs)
         records.append(done.outcome.record(done.layer, spans, designs, done.seconds))
     agreement = compare(before, network.outputs())
-    model = network.restore_modes(network.model)
+    model = network.as_it_came(network.model)
     return Purification(
         model=model,
         policy=policy.name,

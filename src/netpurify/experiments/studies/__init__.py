@@ -10,6 +10,7 @@ from netpurify.experiments.studies import (
     architectures,
     defence,
     evidence,
+    half,
     healthy,
     limits,
     optimisers,
@@ -28,7 +29,7 @@ from netpurify.experiments.studies.study import (
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (defence, recovery, healthy, third_party, evidence, limits, optimisers, architectures)
+    for module in (defence, recovery, healthy, third_party, evidence, limits, half, optimisers, architectures)
 }
 
 __all__ = ["STUDIES", "RunFacts", "Study", "Tables", "failed_trials", "require_libraries", "table_path", "write_page"]

@@ -17,7 +17,7 @@ from netpurify.network.adapter.kinds import KINDS, Layer, SharedLayer, register_
 
 __all__ = ["KINDS", "Layer", "SharedLayer", "as_layers", "is_examined", "layers_of", "refusal", "register_layer"]
 
-_FLOATS = (torch.float32, torch.float64)
+_FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def layers_of(model: nn.Module) -> Iterator[Layer]:
@@ -69,7 +69,8 @@ def refusal(module: nn.Module) -> str | None:
         return "its weights are on the meta device: there are no values"
     if weight.dtype not in _FLOATS:
         return (
-            f"its weights are {weight.dtype}, whose rounding hides what training changed; float32 or float64 is needed"
+            f"its weights are {weight.dtype}, whose rounding hides what training changed; float64, float32, bfloat16 "
+            "or float16 is needed"
         )
     return kind.refusal(module)
 

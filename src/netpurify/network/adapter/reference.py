@@ -172,6 +172,12 @@ def reference_matrix(layer: Layer, initial: Mapping[str, Tensor] | None) -> Tens
     return layer.form.matrix({name: value.to(weight) for name, value in values.items() if value is not None})
 
 
+def initial_dtypes(layer: Layer, initial: Mapping[str, Tensor]) -> tuple[torch.dtype, ...]:
+    """Dtypes of the initial values of a layer's tensors."""
+    values = (_initial_of(name, layer, initial) for name in layer.tensors)
+    return tuple(value.dtype for value in values if value is not None)
+
+
 def _initial_of(tensor: str, layer: Layer, initial: Mapping[str, Tensor]) -> Tensor | None:
     """The initial value of one of a layer's tensors; a file may have a tied tensor under any one of its names."""
     names = [tensor, *(other for other, name in layer.form.tied if name == tensor)]

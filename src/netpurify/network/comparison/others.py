@@ -40,9 +40,11 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
     network.compared_layers = tuple(one for one in everything if one.name in examined)
     found = tuple(one for one in everything if one.name not in examined)
     for one in found:
-        entries = one.altered if one.verdict == TensorVerdict.ALTERED else one.impossible
-        if len(entries):
-            _write(tensors[one.name], entries)
+        if one.verdict == TensorVerdict.ALTERED:
+            with torch.no_grad():  # in half precision the working copy is float32, and training saw unrounded weights
+                tensors[one.name].copy_(network.initial[one.name])
+        elif len(one.impossible):
+            _write(tensors[one.name], one.impossible)
     network.skipped = _settle(network, {one.name: one for one in found}, examined)
     return found
 

@@ -104,7 +104,8 @@ class LayerPolicy(ABC):
         """The weights of a layer while later ones are purified.
 
         A unit that was left alone and changed far more than the others would drown what they feed forward. Its initial
-        weights are the better guess.
+        weights are the better guess. In half precision, weights that are known are fed forward as they were before they
+        were rounded.
         """
         weights = outcome.weights
         changes = np.abs(outcome.matrix.astype(np.float64) - weights.initial)
@@ -113,9 +114,9 @@ class LayerPolicy(ABC):
         usual = max(float(np.median(compared)) if compared.size else 0.0, np.finfo(np.float32).tiny)
         wild = (outcome.grade == Grade.LEFT_ALONE) & ~(sizes <= _WILD * usual)
         if not wild.any():
-            return outcome.matrix
+            return outcome.unrounded
         chosen = wild.reshape(weights.groups, 1, weights.units)
-        return np.where(chosen, outcome.decay * weights.initial, outcome.matrix).astype(outcome.matrix.dtype)
+        return np.where(chosen, outcome.decay * weights.initial, outcome.unrounded).astype(outcome.matrix.dtype)
 
 
 def settings_of(policy: Any, layers: list[str] | None) -> dict[str, Any]:

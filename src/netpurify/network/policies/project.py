@@ -51,7 +51,7 @@ class Project(LayerPolicy):
 
     def fit_options(self) -> FitOptions:
         """As for every policy, and the fitted values of all weights are kept."""
-        return replace(super().fit_options(), all_values=True)
+        return replace(super().fit_options(), all_values=True, refit=False)
 
     def decide(self, regressions: Regressions, fits: Iterator[UnitFits]) -> Outcome:
         """Every weight takes the fitted value."""

@@ -16,6 +16,7 @@ from netpurify.network.policies.recovery.approximate import approximate
 from netpurify.network.policies.recovery.decay import choose_decay
 from netpurify.network.policies.recovery.exact import recover_group
 from netpurify.network.policies.recovery.frozen import restore_frozen
+from netpurify.network.policies.recovery.half import hidden_by_rounding
 from netpurify.network.policies.recovery.low_rank import recover_low_rank
 from netpurify.network.policies.recovery.unreached import restore_unreached
 from netpurify.network.policies.recovery.unused import restore_unused
@@ -107,6 +108,11 @@ def _low_rank(outcome: Outcome) -> str:
 def _why_left(regressions: Regressions) -> str:
     if all(design is None for design in regressions.designs):
         return "the clean inputs span every direction, so no weight can be proven wrong; fewer inputs would span less"
+    if regressions.weights.grid is not None and hidden_by_rounding(regressions.weights, regressions.spans):
+        return (
+            f"training changed most weights by no more than they are rounded in {regressions.weights.grid.words}, "
+            "so only what stands far out can be found"
+        )
     return (
         "too few weights agree on one fit: too many are altered, the clean inputs do not span what training saw, the "
         "layer was trained with Adam, RMSprop or another optimiser that rescales each weight's step, or the initial "

@@ -44,6 +44,11 @@ def matrix_of(proof: Proof, state: State, what: str) -> Tensor:
     return form.matrix({name: value.detach() for name, value in values.items() if value is not None})
 
 
+def values_of(form: Form, state: State) -> list[Tensor]:
+    """The tensors of a form, as far as the state has them."""
+    return [value for name in form.tensors if (value := _value(name, form, state)) is not None]
+
+
 def _value(name: str, form: Form, state: State) -> Tensor | None:
     """A tensor of a state; a file may have a tied one under any of its names."""
     names = [name, *(other for other, tensor in form.tied if tensor == name)]

@@ -6,17 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from netpurify import lad
 from netpurify.errors import InputError
-from netpurify.network.adapter.form import module_form, tensor_names
+from netpurify.network.adapter.form import Form, module_form, tensor_names
+from netpurify.network.adapter.grid import HALF, HalfGrid
 from netpurify.network.adapter.weights import Weights, part_of
 from netpurify.network.comparison.comparing import Options, compare_tensors
 from netpurify.network.comparison.records import TensorVerdict
+from netpurify.network.fitting import column_floors, floors_of
 from netpurify.network.policies.recovery import evidence
 from netpurify.network.policies.recovery.frozen import restore_frozen
-from netpurify.network.proof.matrices import Mask, State, covered_by, equal, form_of, matrix_of, same
+from netpurify.network.proof.matrices import Mask, State, covered_by, equal, form_of, matrix_of, same, values_of
 from netpurify.network.records import Proof
+from netpurify.network.rounded import judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class LayerProofCheck:
     Attributes:
         name: Its name in the network.
         units: How many units have a proof.
-        certified: How many of these fits are proven to be minima of the L1 regression.
+        certified: How many of these fits are proven to be minima of the L1 regression. In half precision, where a fit
+            goes through rounding, few are; ``recovered`` then rests on how many weights agree within their rounding.
         recovered: How many of these units also have enough redundancy, so that the fit is the truth.
         largest_gap: Largest duality gap, relative to the objective.
         kept: Weights of recovered units that differ from the fit but were kept, because they were left unjudged.
@@ -122,7 +127,7 @@ def _layer(name: str, proofs: Sequence[Proof], settled: set[str], claim: RepairC
         raise InputError(f"the proofs of {name!r} must agree on the form of the layer")
     before, after = (matrix_of(proofs[0], state, what) for state, what in
                      ((claim.contaminated, "contaminated weights"), (claim.purified, "purified weights")))  # fmt: skip
-    unexplained = ~same(after.cpu().numpy(), before.cpu().numpy())
+    unexplained = ~same(_array(after), _array(before))
     certificates, kept, recovered = [], 0, 0
     for proof in proofs:
         if proof.restored:
@@ -167,7 +172,8 @@ def _weights(proof: Proof, claim: RepairClaim) -> tuple[Weights, NDArray[np.int6
     """The weights of a proof's layer, and its units, counted within their group."""
     matrix = matrix_of(proof, claim.contaminated, "contaminated weights")
     initial = torch.zeros_like(matrix) if claim.initial is None else matrix_of(proof, claim.initial, "initial weights")
-    weights = Weights.of(matrix, initial.to(matrix), bias=0)
+    matrix = _wide(matrix)  # so that initial weights in float32 are not rounded
+    weights = Weights.of(matrix, initial.to(matrix), bias=0, grid=_grid(form_of(proof, claim.contaminated), claim))
     units = proof.units - proof.group * weights.units
     if proof.units.size and not 0 <= units.min() <= units.max() < weights.units:
         raise InputError(f"{proof.layer!r} has {weights.units} units in a group; the proof names others")
@@ -177,8 +183,9 @@ def _weights(proof: Proof, claim: RepairClaim) -> tuple[Weights, NDArray[np.int6
 def _restored(proof: Proof, settled: set[str], claim: RepairClaim) -> Mask:
     """Weights that may have been set back: those of units that were never trained, where they are the initial ones."""
     weights, units = _weights(proof, claim)
-    after = matrix_of(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
-    initial = weights.initial[proof.group][:, units]
+    after = matrix_of(proof, claim.purified, "purified weights")[proof.group]
+    after = _array(after)[:, units]
+    initial = weights.stored_initial[proof.group][:, units]
     if claim.initial is None or claim.policy != "recover":
         return np.zeros(after.shape, np.bool_)
     if settled.issuperset(form_of(proof, claim.contaminated).tensors):
@@ -188,18 +195,21 @@ def _restored(proof: Proof, settled: set[str], claim: RepairClaim) -> Mask:
 
 def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
     weights, units = _weights(proof, claim)
-    floor = (
-        weights.rounding(proof.group)[units] if claim.noise_floor is None else np.full(units.size, claim.noise_floor)
-    )
+    floor = floors_of(weights, proof.group, claim.noise_floor)[..., units]
     difference = weights.difference(proof.group, units, decay)
     design = lad.Design.prepare(proof.columns)
-    certificate = lad.verify(design, difference, lad.Claim(proof.coefficients, proof.dual, floor))
+    certificate = lad.verify(design, difference, lad.Claim(proof.coefficients, proof.dual, column_floors(floor)))
     fitted = proof.columns @ proof.coefficients
-    after = matrix_of(proof, claim.purified, "purified weights")[proof.group].cpu().numpy()[:, units]
-    predicted = (weights.start(proof.group, units, decay) + fitted).astype(after.dtype)
-    fits = _near(after, predicted)
-    differs = ~(np.abs(difference - fitted) <= floor)
-    recovered = evidence.proven(certificate, design, differs, np.isnan(difference))
+    after = _array(matrix_of(proof, claim.purified, "purified weights")[proof.group])[:, units]
+    predicted = weights.start(proof.group, units, decay) + fitted
+    if weights.grid is None:
+        fits = _near(after, predicted.astype(after.dtype))
+        differs = ~(np.abs(difference - fitted) <= floor)
+        recovered = evidence.proven(certificate, design, differs, np.isnan(difference))
+    else:
+        fits = _rounded(after, predicted, weights.grid)
+        judgement = judge(design, difference, floor, fitted)
+        differs, recovered = judgement.altered, judgement.proven | weights.untouched(proof.group, units)
     if claim.policy == "recover":
         return _BlockCheck(certificate, recovered, fits & differs & recovered, differs & recovered)
     return _BlockCheck(certificate, recovered, fits & certificate.certified, np.zeros_like(differs))
@@ -222,9 +232,10 @@ def _without_proof(name: str, covered: Mapping[str, Mask], settled: set[str], cl
     }
     if any(mask.any() for mask in unexplained.values()) and _frozen(name, claim):
         for tensor in _tensors(name, claim.contaminated):
-            unexplained[tensor] &= ~equal(claim.purified[tensor], (claim.initial or {})[tensor])
+            initial = (claim.initial or {})[tensor].to(claim.contaminated[tensor])
+            unexplained[tensor] &= ~equal(claim.purified[tensor], initial)
     for tensor in settled.intersection(unexplained):
-        initial = (claim.initial or {})[tensor].to(claim.purified[tensor].dtype)
+        initial = (claim.initial or {})[tensor].to(claim.purified[tensor])
         unexplained[tensor] &= ~equal(claim.purified[tensor], initial)
     return LayerProofCheck(name, 0, 0, 0, 0.0, 0, sum(int(mask.sum()) for mask in unexplained.values()))
 
@@ -240,11 +251,33 @@ def _frozen(name: str, claim: RepairClaim) -> bool:
         return False
     form = module_form(name, bias=len(names) > 1)
     given, start = (form.matrix(state) for state in (claim.contaminated, initial))
-    return restore_frozen(Weights.of(given, start.to(given), bias=0)) is not None
+    given = _wide(given)
+    return restore_frozen(Weights.of(given, start.to(given), bias=0, grid=_grid(form, claim))) is not None
+
+
+def _grid(form: Form, claim: RepairClaim) -> HalfGrid | None:
+    """In which dtypes a layer is stored, if in half precision."""
+    came = tuple(value.dtype for value in values_of(form, claim.contaminated))
+    base = () if claim.initial is None else tuple(value.dtype for value in values_of(form, claim.initial))
+    return HalfGrid(came, base) if came and (claim.initial is None or len(base) == len(came)) else None
 
 
 def _tensors(name: str, state: State) -> list[str]:
     return [tensor for tensor in tensor_names(name, bias=True) if tensor in state]
+
+
+def _wide(values: Tensor) -> Tensor:
+    return values.float() if values.dtype in HALF else values
+
+
+def _array(values: Tensor) -> NDArray:
+    return _wide(values).cpu().numpy()
+
+
+def _rounded(stored: NDArray, values: NDArray, grid: HalfGrid) -> Mask:
+    """Whether numbers are what is stored in place of these values, up to a thousandth of a step."""
+    half = np.maximum(grid.half_steps(stored), grid.half_steps(values))
+    return np.asarray((np.abs(stored - values) <= 1.002 * half) | (stored == grid.to_grid(values)))
 
 
 def _near(a: NDArray, b: NDArray) -> Mask:

@@ -146,7 +146,7 @@ class Defend:
         overall.end()
         candidate = candidates[chosen.strength]
         return Defence(
-            model=network.restore_modes(candidate.model),
+            model=network.as_it_came(candidate.model),
             policy="defend",
             strength=chosen.strength,
             guard=self.guard,

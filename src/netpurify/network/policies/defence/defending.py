@@ -87,6 +87,7 @@ class Defender:
             InputError: Weights or inputs of a layer are not finite, or the outputs for one input depend on the others.
         """
         model, layers = self._sweep.defend(strength, progress)
+        model = self._network.rounded(model)  # judged with the weights that are returned, if these are half precision
         agreement = compare(self._before, self._outputs(model))
         scored = self._scored and not math.isnan(agreement.same)
         differing = round((1.0 - agreement.same) * agreement.inputs) if scored else 0

@@ -10,7 +10,7 @@ from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Mask, Weights
 from netpurify.network.fitting import BLOCK, Regressions
 from netpurify.network.outcome import Outcome
-from netpurify.network.policies.recovery import evidence, trimmed
+from netpurify.network.policies.recovery import evidence, half, trimmed
 from netpurify.network.policies.recovery.unusual import beyond_training
 from netpurify.network.records import EDGES, Grade
 
@@ -64,7 +64,12 @@ def approximate(regressions: Regressions, outcome: Outcome) -> None:
         )
         outcome.unjudged += int(differs[group][common].sum())
         differs[group][common] = False
-    altered = differs if _others_altered(outcome) else _beyond_training(weights, differs, outcome.decay)
+    # In half precision a few units may be recovered where the others saw inputs that are not there: they are no model.
+    altered = (
+        differs
+        if weights.grid is None and _others_altered(outcome)
+        else _beyond_training(weights, differs, outcome.decay)
+    )
     outcome.suspicious = differs & ~altered
     for group in range(weights.groups):
         chosen = altered[group] | missing[group]
@@ -86,14 +91,17 @@ def _beyond_training(weights: Weights, far: Mask, decay: float) -> Mask:
         groups, units = np.divmod(chosen, weights.units)
         sizes = []
         for group in np.unique(groups):
-            size = np.abs(weights.difference(group, units[groups == group], decay))
+            own = units[groups == group]
+            size = np.abs(weights.difference(group, own, decay)) * half.damping(weights, group, own)
             if decay != 1.0:  # weights without a gradient differ from the shrunk initial ones by rounding alone
-                size[size <= weights.rounding(group)[units[groups == group]]] = 0.0
+                size[size <= weights.rounding(group)[..., own]] = 0.0
             sizes.append(size)
         return np.concatenate(sizes, axis=1)
 
     side_by_side = np.concatenate(list(far), axis=1)
-    return np.stack(np.split(beyond_training(changes, side_by_side), weights.groups, axis=1))
+    return np.stack(
+        np.split(beyond_training(changes, side_by_side, each=weights.grid is not None), weights.groups, axis=1)
+    )
 
 
 def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, outcome: Outcome) -> Iterator[_FarOut]:
@@ -105,8 +113,8 @@ def _far_out(weights: Weights, group: int, units: NDArray[np.intp], span: Span, 
         block = units[start : start + BLOCK]
         difference = weights.difference(group, block, outcome.decay)
         fit = trimmed.fit(trimmed.UnitGroup(basis, difference, np.zeros_like(difference), live))
-        scale = np.maximum(fit.scale, rounding[block])
-        outcome.error_scale[group * weights.units + block] = scale
+        scale = np.maximum(fit.scale, rounding[..., block])
+        outcome.error_scale[group * weights.units + block] = scale if scale.ndim == 1 else np.median(scale, axis=0)
         if not outcome.certificates:
             finite = np.abs(fit.residual[np.isfinite(fit.residual)])
             outcome.histogram += np.histogram(finite, EDGES)[0]

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from netpurify import lad
 from netpurify.network.adapter.span import Span
 from netpurify.network.adapter.weights import Array, Weights
-from netpurify.network.fitting import Regressions
+from netpurify.network.fitting import Regressions, column_floors
 from netpurify.network.policies.recovery import evidence, trimmed
 from netpurify.network.policies.recovery.approximate import strongest
+from netpurify.network.rounded import judge, refit
 
 _PROBES = 16
 """Units that are fitted first: if none of them is recovered, the other units are not tried."""
@@ -96,7 +97,13 @@ def agreeing(regressions: Regressions, decay: float, units: Chosen) -> Iterator[
         design = regressions.designs[group]
         if design is not None:
             difference = weights.difference(group, chosen, decay)
-            solution = lad.solve(design, difference, noise_floor=regressions.noise_floors[group][chosen])
+            floors = regressions.noise_floors[group][..., chosen]
+            solution = lad.solve(design, difference, noise_floor=column_floors(floors))
+            if floors.ndim == 2:
+                fitted = np.asarray(design.matrix @ np.asarray(solution.coefficients))
+                fitted = design.matrix[:, design.pivots] @ refit(design, difference, floors, fitted)
+                yield judge(design, difference, floors, fitted).proven
+                continue
             certificate = lad.verify(design, difference, solution.claim)
             altered = ~(np.asarray(solution.residual) == 0.0)
             yield evidence.proven(certificate, design, altered, np.isnan(difference))

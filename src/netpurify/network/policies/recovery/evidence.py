@@ -29,10 +29,10 @@ often treats the bias, which is one row, in its own way."""
 
 _EQUAL = 0.03
 """Two changes are steps of equal size if they differ by no more than this share of their size."""
-_NEAR = 32.0
+NEAR = 32.0
 """Two changes are also of equal size if they differ by no more than rounding, unless changes of about this size are so
 common that the range of 32 times rounding holds more than four times as many."""
-_SURPLUS = 5
+SURPLUS = 5
 """Redundancy: how many weights must agree on a fit beyond its rank. One agrees by chance in a few of a hundred units,
 five in none of a billion."""
 _REDUNDANCY = 0.75
@@ -58,7 +58,7 @@ def proven(
         missing: Weights that are missing, [fan-in, units].
     """
     agreeing, differing = (mask[design.live].sum(axis=0) for mask in (~altered, altered & ~missing))
-    enough = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED)) & (certificate.surplus >= _SURPLUS)
+    enough = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED)) & (certificate.surplus >= SURPLUS)
     enough &= agreeing - design.rank >= _REDUNDANCY * differing
     return enough | ((certificate.status == lad.Status.CLEAN) & (certificate.zeros == design.fan_in))
 
@@ -75,25 +75,28 @@ def equal_steps(
 
     Args:
         difference: Contaminated minus initial weights, [fan-in, units]; NaN where missing.
-        floor: Differences up to this are rounding, [units].
+        floor: Differences up to this are rounding, [units] or [fan-in, units].
         altered: Weights that would be called altered, [fan-in, units].
     """
     sizes = np.abs(difference)
     changed = sizes > floor
     usual = middle(np.where(changed, sizes, np.inf), 0)
     equal = changed & (np.abs(sizes - usual) <= _EQUAL * usual)
-    agreeing = (equal & ~altered).sum(axis=0) >= _SURPLUS  # otherwise they may be alterations of equal size
+    agreeing = (equal & ~altered).sum(axis=0) >= SURPLUS  # otherwise they may be alterations of equal size
     steps = (sizes <= (1.0 + _EQUAL) * usual) & agreeing & (2 * equal.sum(axis=0) > changed.sum(axis=0))
     for unit in np.flatnonzero((changed & altered).any(axis=0)):
         rows = np.flatnonzero(changed[:, unit] & altered[:, unit])
         ordered = np.sort(sizes[changed[:, unit] & ~altered[:, unit], unit])
-        close, near = (_count_within(ordered, sizes[rows, unit], reach * floor[unit]) for reach in (1.0, _NEAR))
+        own = floor[unit] if floor.ndim == 1 else floor[rows, unit]
+        close, near = (count_within(ordered, sizes[rows, unit], reach * own) for reach in (1.0, NEAR))
         # Where sizes lie densely, some are close to one another by chance.
-        steps[rows, unit] |= (close >= _SURPLUS) & (4 * close >= near)
+        steps[rows, unit] |= (close >= SURPLUS) & (4 * close >= near)
     return steps
 
 
-def _count_within(ordered: NDArray[np.float64], sizes: NDArray[np.float64], reach: float) -> NDArray[np.int64]:
+def count_within(
+    ordered: NDArray[np.float64], sizes: NDArray[np.float64], reach: NDArray[np.float64] | float
+) -> NDArray[np.int64]:
     """How many entries of ``ordered`` lie within ``reach`` of each size."""
     return np.searchsorted(ordered, sizes + reach, side="right") - np.searchsorted(ordered, sizes - reach)
 
@@ -124,15 +127,15 @@ def repeated(
     apart = _SAME * floor
     changed = np.where(~altered & (np.abs(change) > floor), change, np.nan)
     different = (np.diff(np.sort(changed, axis=0), axis=0) > apart).sum(axis=0) + 1
-    few = (different < rank + _SURPLUS) & (2 * different <= np.isfinite(changed).sum(axis=0))
+    few = (different < rank + SURPLUS) & (2 * different <= np.isfinite(changed).sum(axis=0))
     residuals = np.sort(np.where(altered, residual, np.nan), axis=0)
     same = np.pad(np.diff(residuals, axis=0) <= apart, ((1, 1), (0, 0)))
-    repeats = (same[1:] | same[:-1]) & ~_is_power_of_two(residuals, floor)
+    repeats = (same[1:] | same[:-1]) & ~is_power_of_two(residuals, floor)
     count = repeats.sum(axis=0)
-    return few | ((count >= _SURPLUS) & (2 * count > np.isfinite(residuals).sum(axis=0)))
+    return few | ((count >= SURPLUS) & (2 * count > np.isfinite(residuals).sum(axis=0)))
 
 
-def _is_power_of_two(values: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_power_of_two(values: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether values are powers of two up to rounding, which is how a flipped mantissa bit changes a weight."""
     sizes = np.abs(np.where(np.isfinite(values) & (values != 0.0), values, 1.0))
     return np.abs(sizes - np.exp2(np.rint(np.log2(sizes)))) <= floor
@@ -240,7 +243,7 @@ def frozen(contaminated: NDArray, initial: NDArray, rounding: NDArray[np.float64
     Args:
         contaminated: The weights, [fan-in, units].
         initial: The initial weights, [fan-in, units].
-        rounding: Differences up to this are rounding, [units].
+        rounding: Differences up to this are rounding, [units] or [fan-in, units].
     """
     equal = contaminated == initial
     if equal.all():

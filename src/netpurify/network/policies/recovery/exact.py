@@ -7,7 +7,7 @@ import numpy as np
 from netpurify.network.adapter.weights import Array, Mask
 from netpurify.network.fitting import Regressions, UnitFits
 from netpurify.network.outcome import Outcome
-from netpurify.network.policies.recovery import evidence
+from netpurify.network.policies.recovery import evidence, half
 from netpurify.network.records import Grade
 
 
@@ -20,6 +20,7 @@ class _GroupFits:
         fitted: The fitted weights, where they were kept.
         idle: Units in which most weights that agree with the fit never changed.
         moved: Units in which some weight changed.
+        shown: Units in which most weights changed by more than rounding hides; all of them, except in half precision.
         equal_steps: Weights that changed by as much as others of their unit that agree with the fit.
         repeating: Units whose weights repeat one another, so that their agreement is no evidence.
         usual_change: The usual change in the unit that training changed most.
@@ -34,6 +35,7 @@ class _GroupFits:
         self.fitted = np.zeros(shape, weights.contaminated.dtype)
         self.idle = np.zeros(units, np.bool_)
         self.moved = np.zeros(units, np.bool_)
+        self.shown = np.zeros(units, np.bool_)
         self.equal_steps: Mask = np.zeros(shape, np.bool_)
         self.repeating = np.zeros(units, np.bool_)
         self.usual_change = 0.0
@@ -47,21 +49,45 @@ class _GroupFits:
         """Take in what a block of fits says."""
         units, live, altered = fit.units, fit.design.live, fit.altered
         missing = self._regressions.weights.missing[self._group][:, units]
-        floor = self._regressions.noise_floors[self._group][units]
+        floor = self._regressions.noise_floors[self._group][..., units]
+        if fit.judgement is not None:
+            floor = fit.judgement.explained
         change = self._regressions.difference(self._group, units)
         values = fit.fitted_values()
-        self.proven[units] = evidence.proven(fit.proven_certificate, fit.design, altered, missing)
+        self.proven[units] = self._proven(fit, missing)
         self.altered[:, units] = altered & self.proven[units]
         agreeing = ~altered & ~self.dead[:, None]
         unchanged = np.abs(change) <= floor
         self.idle[units] = 2 * (agreeing & unchanged).sum(axis=0) > agreeing.sum(axis=0)
+        self.shown[units] = half.shown(change[live], floor[live]) if fit.judgement is not None else True
         self.moved[units] = (np.abs(change) > floor).any(axis=0)
         self.equal_steps[:, units] = evidence.equal_steps(change, floor, altered)
         self.fitted[:, units] = self._regressions.start(self._group, units) + values
-        self.repeating[units] = evidence.repeated(
-            change[live], (change - values)[live], floor, altered[live], fit.design.rank
-        )
+        if fit.judgement is None:
+            self.repeating[units] = evidence.repeated(
+                change[live], (change - values)[live], floor, altered[live], fit.design.rank
+            )
+        else:
+            self.repeating[units] = half.repeated(
+                values[live], (change - values)[live], floor[live], altered[live], fit.design.rank
+            )
         self.usual_change = max(self.usual_change, evidence.largest_usual(change, floor, altered))
+
+    def require_company(self) -> None:
+        """In half precision, trust no unit's fit where training shows in most units, and most of those are not proven.
+
+        Training that left the span of the clean inputs, or was rounded at every step, left it in all units. Some units
+        may look proven nevertheless, because rounding hides what speaks against them.
+        """
+        if 2 * (self.proven & self.shown).sum() < self.shown.sum():
+            self.proven &= self._regressions.weights.untouched(self._group, slice(None))
+            self.altered &= self.proven
+
+    def _proven(self, fit: UnitFits, missing: Mask) -> Mask:
+        """Units whose fit is the truth; in half precision also those of which every weight has its initial bits."""
+        if fit.judgement is None:
+            return evidence.proven(fit.proven_certificate, fit.design, fit.altered, missing)
+        return fit.judgement.proven | self._regressions.weights.untouched(self._group, fit.units)
 
     def unjudged(self) -> Mask:
         """Weights of proven units that differ from the fit, for a reason other than an alteration, as it seems."""
@@ -103,9 +129,14 @@ def recover_group(regressions: Regressions, group: int, fits: Iterable[UnitFits]
     for fit in fits:
         outcome.take(fit, regressions.layer.name)
         gathered.add(fit)
+    if regressions.weights.grid is not None:
+        gathered.require_company()
     unjudged = gathered.unjudged()
     outcome.unjudged += int(unjudged.sum())
     chosen = gathered.altered & ~unjudged
     outcome.replace(group, chosen, gathered.fitted[chosen])
+    if regressions.weights.grid is not None:
+        known = gathered.proven & ~unjudged
+        outcome.unrounded[group][known] = gathered.fitted[known]
     first = group * regressions.weights.units
     outcome.grade[first : first + regressions.weights.units][gathered.proven] = Grade.RECOVERED

@@ -10,7 +10,8 @@ from netpurify.network.records import EDGES, Grade
 
 def restore_frozen(weights: Weights) -> Outcome | None:
     """Set a layer that was never trained back to its initial weights; ``None`` if it was trained."""
-    equal = weights.contaminated == weights.initial
+    initial = weights.stored_initial
+    equal = weights.contaminated == initial
     altered = np.concatenate(list(~equal), axis=1) if weights.frozen else _alterations(weights, equal)
     if altered is None:
         return None
@@ -18,20 +19,29 @@ def restore_frozen(weights: Weights) -> Outcome | None:
     outcome.frozen = True
     outcome.grade[:] = Grade.RESTORED
     for group, chosen in enumerate(np.split(altered, weights.groups, axis=1)):
-        outcome.replace(group, chosen, weights.initial[group][chosen])
+        outcome.replace(group, chosen, initial[group][chosen])
         sizes = np.abs(weights.difference(group, slice(None))[chosen])
         outcome.histogram += np.histogram(sizes[np.isfinite(sizes)], EDGES)[0]
+    if weights.grid is not None:
+        outcome.unrounded = weights.initial
     outcome.zeros = int(altered.size - altered.sum())
     outcome.noise_floor[:] = 0.0
     return outcome
+
+
+_FEW_STEPS = 2
+"""In half precision, a difference of at most this many steps of the grid may be what rounding left of training."""
+_MANY_SHORT = 4
+"""A layer in half precision was trained, however little, if more than one in this many differences are so short.
+Flipped bits make one in eight."""
 
 
 def _alterations(weights: Weights, equal: Mask) -> Mask | None:
     """Weights that differ from the initial ones, with the groups side by side; ``None`` if the layer was trained."""
     altered = evidence.frozen(
         np.concatenate(list(weights.contaminated), axis=1),
-        np.concatenate(list(weights.initial), axis=1),
-        np.concatenate([weights.rounding(group) for group in range(weights.groups)]),
+        np.concatenate(list(weights.stored_initial), axis=1),
+        np.concatenate([weights.rounding(group) for group in range(weights.groups)], axis=-1),
     )
     return None if altered is None or _rounded_away(weights, equal) else altered
 
@@ -39,6 +49,8 @@ def _alterations(weights: Weights, equal: Mask) -> Mask | None:
 def _rounded_away(weights: Weights, equal: Mask) -> bool:
     """Whether most differences are as small as rounding: training steps so short that most were rounded to nothing."""
     small, count = 0, int((~equal).sum())
+    if weights.grid is not None:
+        return _MANY_SHORT * int((~equal & weights.few_steps(_FEW_STEPS)).sum()) > count
     for group in range(weights.groups):
         sizes = np.abs(weights.difference(group, slice(None)))
         small += int((~equal[group] & (sizes <= weights.rounding(group))).sum())

@@ -81,6 +81,8 @@ def recover_low_rank(regressions: Regressions, outcome: Outcome) -> None:
         outcome: Takes the new weights and what is known of them.
     """
     weights = regressions.weights
+    if weights.grid is not None:  # its rounding has full rank, and hides where the low rank ends
+        return
     for group in range(weights.groups):
         grades = outcome.grade[group * weights.units : (group + 1) * weights.units]
         left = grades != Grade.RECOVERED

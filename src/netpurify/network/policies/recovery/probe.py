@@ -48,7 +48,8 @@ def _trained_first(regressions: Regressions, count: int) -> list[tuple[int, NDAr
     groups, units, trained = [], [], []
     for group, chosen in sample_units(regressions.weights, _CANDIDATES):
         live = regressions.spans[group].live()
-        changed = np.abs(regressions.difference(group, chosen)[live]) > regressions.noise_floors[group][chosen]
+        floors = regressions.noise_floors[group][..., chosen]
+        changed = np.abs(regressions.difference(group, chosen)[live]) > (floors if floors.ndim == 1 else floors[live])
         trained.append(2 * changed.sum(axis=0) > live.sum())
         groups.append(np.full(chosen.size, group))
         units.append(chosen)

@@ -26,6 +26,8 @@ def restore_unreached(regressions: Regressions, outcome: Outcome) -> int:
         outcome: Takes the new weights and what is known of them.
     """
     weights, restored = regressions.weights, 0
+    if weights.grid is not None:  # every row is rounded, so that none shows that it was never trained
+        return 0
     left = outcome.grade.reshape(weights.groups, weights.units) != Grade.RECOVERED
     for group, span in enumerate(regressions.spans):
         found = _altered(weights, group, ~span.live(), regressions.noise_floors[group]) if left[group].any() else None

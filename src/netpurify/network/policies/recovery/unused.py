@@ -64,7 +64,7 @@ def _list_suspicious(weights: Weights, outcome: Outcome, unused: Mask) -> None:
         return
     factor = float(np.median(contaminated[known] / initial[known]))
     with np.errstate(invalid="ignore"):
-        differs = ~(np.abs(contaminated - factor * initial) <= weights.rounding(0)[unused])
+        differs = ~(np.abs(contaminated - factor * initial) <= weights.rounding(0)[..., unused])
     single = differs & (differs.mean(axis=0) <= MOST)
     if 0.0 < factor < 1.0 and 2 * single.sum() < single.size and evidence.scattered(single):
         outcome.decay = factor

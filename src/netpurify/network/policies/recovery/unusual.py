@@ -34,7 +34,7 @@ _BLOCK = 256
 """Units whose changes are held at a time."""
 
 
-def beyond_training(changes: Callable[[NDArray[np.intp]], Array], far: Mask) -> Mask:
+def beyond_training(changes: Callable[[NDArray[np.intp]], Array], far: Mask, *, each: bool = False) -> Mask:
     """Weights of a layer whose changes training cannot have made: all that are far outside, or none.
 
     A gradient is a product of a row's input and a unit's response. So the size that is expected of a change is the
@@ -44,6 +44,7 @@ def beyond_training(changes: Callable[[NDArray[np.intp]], Array], far: Mask) -> 
     Args:
         changes: Gives sizes of the changes of the chosen units, [fan-in, units]; NaN where a weight is missing.
         far: Weights that lie far from the fit, [fan-in, units of all groups].
+        each: Whether each weight by itself must lie outside by the margin, and not only half of them.
     """
     outside = np.zeros_like(far)
     sample = np.unique(np.linspace(0, far.shape[1] - 1, min(far.shape[1], _SAMPLE)).astype(np.intp))
@@ -60,6 +61,7 @@ def beyond_training(changes: Callable[[NDArray[np.intp]], Array], far: Mask) -> 
     if tail > HEAVY_TAIL * median:
         return outside
     ratios: list[Array] = []
+    positions: list[NDArray[np.intp]] = []
     units_with_far = np.flatnonzero(far.any(axis=0))
     for start in range(0, units_with_far.size, _BLOCK):
         block = units_with_far[start : start + _BLOCK]
@@ -70,10 +72,15 @@ def beyond_training(changes: Callable[[NDArray[np.intp]], Array], far: Mask) -> 
         clear = sizes > FAR * np.maximum(usual, np.maximum(all_rows[row], all_units[column]))
         units = middle(np.where((changed > 0.0) & ~far[:, block], changed, np.inf), 0)
         ratios.append((sizes / np.maximum(_expected(rows[row], units[column], usual), usual))[clear])
+        positions.append(np.stack([row[clear], block[column[clear]]]))
         outside[row[clear], block[column[clear]]] = True
     count = int(outside.sum())
     margin = 2.0 ** (_BITS / max(1, count))
     edge = max(median * (median / quartile) ** _SPREADS, CLEAR * largest) * margin
+    if each and count:
+        places = np.concatenate(positions, axis=1)
+        outside[tuple(places[:, np.concatenate(ratios) <= edge])] = False
+        return outside if scattered(outside, UNLIKELY) else np.zeros_like(far)
     beyond = sum(int((ratio > edge).sum()) for ratio in ratios)
     return outside if 2 * beyond >= count and scattered(outside, UNLIKELY) else np.zeros_like(far)
 
