@@ -60,7 +60,7 @@ def show_detection(result: Detection, most: int, *, verbose: bool) -> None:
         show_line("")
         show_line("with clean inputs; what would be replaced is named, and nothing is written:")
         show_layers(result.fits)
-        show_altered(result.fits.altered, most)
+        show_altered(result.fits, most)
 
 
 def _tensor(one: TensorComparison) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from netpurify.cli.outputs import SCREEN, all_or_none, check_drawing, check_outp
 from netpurify.cli.purifying import Source
 from netpurify.cli.report_options import with_report_options
 from netpurify.cli.screen import show_line
-from netpurify.cli.sources import check_sources
+from netpurify.cli.sources import check_sources, count_inputs
 from netpurify.errors import InputError
 
 if TYPE_CHECKING:
@@ -153,5 +153,5 @@ def _fits(source: Source, base: Path, manner: Manner) -> "Purification":
     quiet = manner.quiet
     model, inputs = source.read(source.build())
     policy = netpurify.Recover(base, proof=False, frozen=manner.patterns)
-    with prints_aside(), compiling(quiet=quiet), LayerBar(model, None, len(inputs), quiet=quiet) as bar:
+    with prints_aside(), compiling(quiet=quiet), LayerBar(model, None, count_inputs(inputs), quiet=quiet) as bar:
         return netpurify.network.purify(model, inputs, policy=policy, batch=source.batch, progress=bar.follow)

@@ -102,7 +102,7 @@ def by_steps(was: NDArray[np.float64], base: NDArray[np.float64], steps: NDArray
 def by_rounding(was: NDArray[np.float64], base: NDArray[np.float64], steps: NDArray[np.float64]) -> bool:
     """Whether most differences are as small as rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return 2 * np.count_nonzero(np.abs(was - base) <= _FEW_STEPS * steps) > was.size
+        return bool(2 * np.count_nonzero(np.abs(was - base) <= _FEW_STEPS * steps) > was.size)
 
 
 def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -28,7 +28,8 @@ ROUNDED = (
 _RUNNING = ("running_mean", "running_var")
 """Buffers of norms that are updated without gradients, also where the weights are frozen."""
 _NEARLY_ALL = 0.9
-"""Differences as small as rounding are alterations only if more than this share of the other tensors are frozen."""
+"""Differences as small as rounding are alterations only if more than this share of the other tensors are frozen. Then
+a single tensor whose training was rounded away does not speak for the others either."""
 _TOO_LARGE = 0.5
 """If steps were rounded away somewhere in the network, a tensor is still altered if its differing entries are no
 smaller than the others: if chance finds entries as small as these with a probability above this."""
@@ -64,7 +65,11 @@ def settle(comparisons: Iterable[TensorComparison]) -> tuple[TensorComparison, .
 def _leave_rounded(found: list[TensorComparison]) -> list[TensorComparison]:
     """Leave small differences to training if it was rounded away somewhere in the network."""
     pending = [one.odds for one in found if _is_pending(one)]
-    if not any(one.reason == ROUNDED for one in found) and joint_odds(np.array(pending)) > evidence.UNLIKELY:
+    known = [one for one in found if one.verdict != TensorVerdict.UNKNOWN and not _is_pending(one)]
+    rounded = any(one.reason == ROUNDED for one in known)
+    # Where nearly all tensors have every bit, one that was rounded away, such as a head, says nothing of the others.
+    rounded &= sum(map(_is_frozen, known)) <= _NEARLY_ALL * len(known)
+    if not rounded and joint_odds(np.array(pending)) > evidence.UNLIKELY:
         return found
     return [_left(one, ROUNDED) if _is_pending(one) and _is_small(one) else one for one in found]
 
