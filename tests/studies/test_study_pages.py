@@ -21,7 +21,7 @@ EXPERIMENTS = {
     )
 }
 COMMITTED = sorted(path.name.removesuffix(".csv.gz") for path in (DOCS / "results").glob("*.csv.gz"))
-DEFAULT = {"recovery", "transformers", "evidence", "healthy", "limits", "optimisers", "half"}
+DEFAULT = {"recovery", "transformers", "evidence", "healthy", "limits", "optimisers", "half", "architectures"}
 """Studies whose committed tables were made in the default mode, and whose pages can be made from them alone."""
 
 
