@@ -37,6 +37,7 @@ from netpurify.report import (
     skipped_words,
     tolerance_rows,
     unit_columns,
+    unsettled,
 )
 
 _PLAN = (
@@ -62,7 +63,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> None:
         show_line(f"{plural(len(group), 'layer')} more, {group[0].reason}")
     _show_tolerances(listed)
     _show_reasons(folded.listed if not verbose else plan.layers, "on what it depends", verbose=verbose)
-    _show_skipped(plan.skipped, "not examined", verbose=verbose)
+    _show_skipped(unsettled(plan.skipped), "not examined", verbose=verbose)
 
 
 def _show_tolerances(layers: Sequence[LayerPlan]) -> None:
@@ -92,7 +93,7 @@ def show_layers(result: Purification, *, verbose: bool = False) -> None:
     for group in folded.groups:
         show_line(healthy_words(group))
     _show_reasons([layer for layer in result.layers if layer.reason], "without proof", verbose=verbose)
-    _show_skipped(result.skipped, "not examined", verbose=verbose)
+    _show_skipped(unsettled(result.skipped), "not examined", verbose=verbose)
 
 
 def show_fits(result: Defence, *, verbose: bool = False) -> None:

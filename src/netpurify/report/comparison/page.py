@@ -1,17 +1,18 @@
 """A scan as one page that loads nothing: findings first, then every tensor, then what was asked."""
 
 from netpurify.network import TensorComparison
-from netpurify.report.comparison.detection import Detection, TensorFinding
-from netpurify.report.comparison.summary import summarise_detection
+from netpurify.report.comparison.detection import Detection
+from netpurify.report.comparison.summary import further_checks, summarise_detection
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.numbers import count, duration, exact, number, plural
 from netpurify.report.kit.pages import render_result
 from netpurify.report.kit.tables import Cell, Table, counted, if_known
+from netpurify.report.kit.tensor_findings import TensorFinding
 
 _TITLE = "Report of a scan"
 _POLICY = "scan: every tensor beside its base; nothing is repaired, and nothing was written but this report"
 _FINDINGS = ("Tensor", "Finding", "Entries", "Of", "Largest change")
-_CHANGES = ("Weight", "Index", "Is", "Base", "Finding")
+_CHANGES = ("Weight", "Index", "Is", "Base, or expected", "Finding")
 _TENSORS = ("Tensor", "Verdict", "Shape", "Dtype", "Differing", "Findings", "Usual change", "Why")
 _MOST = 200
 """Changed entries on the page; all of them are in the record."""
@@ -28,7 +29,7 @@ def detection_page(result: Detection, context: Context) -> str:
     content = {
         "title": context.title or _TITLE,
         "summary": summarise_detection(result),
-        "findings": Table.of(_FINDINGS, [_finding(it) for it in findings], label="Findings", kind="layers sortable"),
+        "findings": findings_table(result),
         "changes": Table.of(_CHANGES, changes[:_MOST], label="Largest changes", kind="altered sortable"),
         "shown": f"{plural(min(len(changes), _MOST), 'entry').replace('entrys', 'entries')} of "
         f"{count(sum(finding.count for finding in findings))}, the largest changes of each finding first.",
@@ -39,17 +40,23 @@ def detection_page(result: Detection, context: Context) -> str:
         "asked": [
             *context.asked(_POLICY),
             ("Frozen", ", ".join(result.scan.frozen) or "told from the tensors themselves"),
+            *(("Checked", text) for text in further_checks(result.scan)),
             ("Took", duration(result.scan.seconds)),
         ],
     }
     return render_result("scan.html", content)
 
 
+def findings_table(result: Detection) -> Table:
+    """What was found, the tensors with the largest changes first."""
+    return Table.of(_FINDINGS, [_finding(it) for it in result.findings], label="Findings", kind="layers sortable")
+
+
 def _finding(finding: TensorFinding) -> list[str | Cell]:
     tensor = finding.tensor
     return [
         tensor.name,
-        Cell(finding.kind.label, style="limits"),
+        Cell(finding.label, style="limits"),
         Cell(count(finding.count), finding.count),
         Cell(count(tensor.entries), tensor.entries),
         Cell(number(finding.largest), finding.largest),
