@@ -162,3 +162,15 @@ def test_without_clean_inputs_transformers_is_not_even_loaded(run, tmp_path, mon
         monkeypatch.delitem(sys.modules, name)
     assert run("scan", "merged.safetensors", "--against", "base.safetensors").code == 0
     assert "transformers" not in sys.modules
+
+
+def test_what_an_adapter_explains_is_not_called_trained(merged):
+    scan = netpurify.scan(merged, load_file("base.safetensors"), adapter="adapter")
+    summary = report.summarise(scan)
+    assert not any("only what no training could have done" in text for text in summary.texts)
+    assert "What the adapter itself does is not judged." in summary.basis
+    assert "compared with what base and adapter make, entry by entry" in report.page(scan)
+    assert "only what no training could have done" not in report.page(scan)
+    assert "tensor-compared-only" not in str(
+        report.sarif(report.Detection(scan, strict=True), file="m")["runs"][0]["results"]
+    )

@@ -149,10 +149,11 @@ def _planned(layer: LayerPlan) -> tuple[str, ...]:
 def _purified(layer: LayerRecord, units: Sequence[int], *, project: bool) -> tuple[str, ...]:
     return (
         module_name(layer.name),
-        *map(count, (layer.units, layer.fan_in, layer.rank)),
+        *map(count, (layer.units, layer.fan_in)),
+        _NONE if layer.frozen else count(layer.rank),  # it was compared with its initial weights, not fitted
         *map(count, units),
         count(layer.changed if project else len(layer.altered)),
-        _median(layer.noise_floor),
+        _NONE if layer.frozen else _median(layer.noise_floor),
         duration(layer.seconds),
         _NONE if layer.decay == 1.0 else number(layer.decay, 4),
         _median(layer.error_scale),

@@ -10,7 +10,7 @@ from netpurify.report.kit.groups import fold, fold_healthy, fold_skipped, health
 from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, number, plural, share
 from netpurify.report.kit.pages import render_fragment
-from netpurify.report.kit.tensor_findings import finding_words, other_words, told_first, verdict_words
+from netpurify.report.kit.tensor_findings import finding_words, other_words, told_first
 from netpurify.report.purification.counts import unit_columns
 from netpurify.report.purification.entries import largest_changes, place
 from netpurify.report.purification.tables import expected_table, layers_table
@@ -33,9 +33,9 @@ def short_text(result: Purification | Defence | Plan | Scan) -> str:
 def short_html(result: Purification | Defence | Plan | Scan) -> str:
     """The verdict and the table of layers, as a notebook shows them; names are escaped, and nothing is loaded."""
     if isinstance(result, Scan):
-        notes = [text for _, text in verdict_words(result.tensors)]
-        table = findings_table(Detection(result))
-        return render_fragment("short.html", {"summary": summarise(result), "table": table, "notes": notes})
+        found = Detection(result)
+        content = {"table": findings_table(found), "notes": [text for _, text in found.verdicts]}
+        return render_fragment("short.html", {"summary": summarise(result)} | content)
     if isinstance(result, Purification):
         folded = fold_healthy(result.layers)
         table = layers_table(result, {}, folded.listed)
@@ -86,7 +86,7 @@ def _scanned(result: Detection) -> list[str]:
         for it in result.findings
     ]
     unknown = [f"{one.name}: unknown: {one.reason}" for one in result.unknown]
-    counted = [text for _, text in verdict_words(result.scan.tensors)]
+    counted = [text for _, text in result.verdicts]
     return [*_limited(findings, _MOST_LAYERS, "finding"), *_limited(unknown, _MOST_GROUPS, "tensor"), *counted]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netpurify.network import Coverage, Entries, Purification, Scan, TensorComparison, TensorVerdict
-from netpurify.report.kit.tensor_findings import Kind, TensorFinding, findings_in
+from netpurify.report.kit.tensor_findings import Kind, TensorFinding, findings_in, verdict_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,11 @@ class Detection:
     def unknown(self) -> tuple[TensorComparison, ...]:
         """Tensors that have nothing to be compared with."""
         return tuple(one for one in self.scan.tensors if one.verdict == TensorVerdict.UNKNOWN)
+
+    @property
+    def verdicts(self) -> list[tuple[TensorVerdict, str]]:
+        """How many tensors have which verdict, a sentence each; without those that an adapter says more about."""
+        return verdict_words([one for one in self.scan.tensors if not self.scan.merged(one.name)])
 
     @property
     def findings(self) -> list[TensorFinding]:

@@ -2,7 +2,7 @@
 
 from netpurify.network import TensorComparison
 from netpurify.report.comparison.detection import Detection
-from netpurify.report.comparison.summary import further_checks, summarise_detection
+from netpurify.report.comparison.summary import summarise_detection
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.numbers import count, duration, exact, number, plural
 from netpurify.report.kit.pages import render_result
@@ -13,7 +13,8 @@ _TITLE = "Report of a scan"
 _POLICY = "scan: every tensor beside its base; nothing is repaired, and nothing was written but this report"
 _FINDINGS = ("Tensor", "Finding", "Entries", "Of", "Largest change")
 _CHANGES = ("Weight", "Index", "Is", "Base, or expected", "Finding")
-_TENSORS = ("Tensor", "Verdict", "Shape", "Dtype", "Differing", "Findings", "Usual change", "Why")
+_TENSORS = ("Tensor", "Verdict", "Shape", "Dtype", "Differing", "Findings", "Usual change")
+_MERGED = "compared with what base and adapter make, entry by entry"
 _MOST = 200
 """Changed entries on the page; all of them are in the record."""
 _EACH = 20
@@ -35,12 +36,11 @@ def detection_page(result: Detection, context: Context) -> str:
         f"{count(sum(finding.count for finding in findings))}, the largest changes of each finding first.",
         "unknown": Table.of(("Tensor", "Why"), unknown, label="Unknown", kind="skipped"),
         "tensors": Table.of(
-            _TENSORS, [_tensor(one) for one in result.scan.tensors], label="Tensors", kind="layers sortable"
+            _TENSORS, [_tensor(one, result) for one in result.scan.tensors], label="Tensors", kind="layers sortable"
         ),
         "asked": [
             *context.asked(_POLICY),
             ("Frozen", ", ".join(result.scan.frozen) or "told from the tensors themselves"),
-            *(("Checked", text) for text in further_checks(result.scan)),
             ("Took", duration(result.scan.seconds)),
         ],
     }
@@ -76,14 +76,13 @@ def _changes(finding: TensorFinding) -> list[list[str | Cell]]:
     ]
 
 
-def _tensor(one: TensorComparison) -> list[str | Cell]:
+def _tensor(one: TensorComparison, result: Detection) -> list[str | Cell]:
     return [
-        one.name,
+        Cell(one.name, notes=[_MERGED if result.scan.merged(one.name) else one.reason]),
         one.verdict.label,
         " by ".join(map(str, one.shape)) or "one number",
         one.dtype if one.base_dtype in (None, one.dtype) else f"{one.dtype}, base {one.base_dtype}",
         Cell(count(one.differing), one.differing),
         counted(one.findings),
         if_known(number(one.usual), one.usual, known=one.usual == one.usual),
-        one.reason,
     ]

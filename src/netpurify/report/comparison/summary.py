@@ -5,12 +5,16 @@ from netpurify.report.comparison.detection import Detection
 from netpurify.report.kit.names import first_few
 from netpurify.report.kit.numbers import count, plural, share
 from netpurify.report.kit.summary import Outlook, Statement, Summary
-from netpurify.report.kit.tensor_findings import Kind, verdict_words
+from netpurify.report.kit.tensor_findings import Kind
 from netpurify.report.purification.summary import summarise_purification
 
 _BASIS = (
     "What this rests on: that the base is what the weights were before training or fine-tuning. In a tensor that was "
     "trained, an alteration about as large as the changes of training cannot be seen without clean inputs."
+)
+_BASIS_OF_MERGE = (
+    "What this rests on: that the base is what the weights were before the adapter was merged, and that the adapter is "
+    "the one that was meant. What the adapter itself does is not judged."
 )
 
 
@@ -23,12 +27,12 @@ def summarise_detection(result: Detection) -> Summary:
         outlook=_outlook(result, found),
         statements=(
             *_verdicts(result),
-            *map(Statement, further_checks(result.scan)),
+            *map(Statement, _further_checks(result.scan)),
             *_with_inputs(result),
             Statement(describe_coverage(result.coverage), "coverage"),
         ),
         advice=(),
-        basis=_BASIS,
+        basis=_BASIS if result.scan.merge is None else _BASIS_OF_MERGE,
         exit_code=1 if found else 0,
     )
 
@@ -39,12 +43,13 @@ def describe_coverage(coverage: Coverage) -> str:
     return f"Of {plural(coverage.total, 'weight')}: examined {examined}, compared only {compared}, unknown {unknown}."
 
 
-def further_checks(scan: Scan) -> list[str]:
+def _further_checks(scan: Scan) -> list[str]:
     """What the adapter and changes of low rank say, if they were asked, a sentence each."""
     texts = []
     if scan.merge is not None:
         adapted = plural(len(scan.merge.adapted), "tensor")
-        agree = "all of them are" if scan.merge.agrees else f"{count(scan.merge.differing)} are not"
+        differing = scan.merge.differing
+        agree = "all of them are" if not differing else f"{count(differing)} {'is' if differing == 1 else 'are'} not"
         texts.append(
             f"The adapter changes {adapted}; of {_entries(scan.merge.entries)} compared with base and adapter, {agree} "
             "what these make, up to the rounding of a merge."
@@ -62,7 +67,7 @@ def further_checks(scan: Scan) -> list[str]:
 
 def _verdicts(result: Detection) -> list[Statement]:
     """How many tensors have which verdict."""
-    return [Statement(text, verdict.label) for verdict, text in verdict_words(result.scan.tensors)]
+    return [Statement(text, verdict.label) for verdict, text in result.verdicts]
 
 
 def _with_inputs(result: Detection) -> list[Statement]:
