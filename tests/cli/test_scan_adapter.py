@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 import netpurify
 from netpurify import checkpoint, report
 from netpurify.report import schema
+from tests.report.page_reader import Reader
 
 CONFIG = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "bias": "none", "init_lora_weights": True}
 
@@ -141,6 +142,12 @@ def test_a_scan_shows_itself(merged):
     html = scan._repr_html_()
     assert "first.bias" in html
     assert "<script" not in html
+
+
+def test_every_tensor_on_the_page_has_its_count_of_findings(merged):
+    page = Reader(report.page(netpurify.scan(tampered(merged), load_file("base.safetensors"), adapter="adapter"))).words
+    row = page.split("first.weight\ncompared with what base and adapter make")[1]
+    assert row.split("\n")[1:6] == ["trained", "120 by 96", "float32", "11,520", "1"]
 
 
 @pytest.mark.usefixtures("merged")

@@ -1,6 +1,6 @@
 """A scan as one page that loads nothing: findings first, then every tensor, then what was asked."""
 
-from netpurify.network import TensorComparison
+from netpurify.network import Scan, TensorComparison
 from netpurify.report.comparison.detection import Detection
 from netpurify.report.comparison.summary import summarise_detection
 from netpurify.report.kit.context import Context
@@ -36,7 +36,10 @@ def detection_page(result: Detection, context: Context) -> str:
         f"{count(sum(finding.count for finding in findings))}, the largest changes of each finding first.",
         "unknown": Table.of(("Tensor", "Why"), unknown, label="Unknown", kind="skipped"),
         "tensors": Table.of(
-            _TENSORS, [_tensor(one, result) for one in result.scan.tensors], label="Tensors", kind="layers sortable"
+            _TENSORS,
+            [_tensor(one, result.scan, findings) for one in result.scan.tensors],
+            label="Tensors",
+            kind="layers sortable",
         ),
         "asked": [
             *context.asked(_POLICY),
@@ -76,13 +79,13 @@ def _changes(finding: TensorFinding) -> list[list[str | Cell]]:
     ]
 
 
-def _tensor(one: TensorComparison, result: Detection) -> list[str | Cell]:
+def _tensor(one: TensorComparison, scan: Scan, findings: list[TensorFinding]) -> list[str | Cell]:
     return [
-        Cell(one.name, notes=[_MERGED if result.scan.merged(one.name) else one.reason]),
+        Cell(one.name, notes=[_MERGED if scan.merged(one.name) else one.reason]),
         one.verdict.label,
         " by ".join(map(str, one.shape)) or "one number",
         one.dtype if one.base_dtype in (None, one.dtype) else f"{one.dtype}, base {one.base_dtype}",
         Cell(count(one.differing), one.differing),
-        counted(one.findings),
+        counted(sum(it.count for it in findings if it.tensor is one)),
         if_known(number(one.usual), one.usual, known=one.usual == one.usual),
     ]
