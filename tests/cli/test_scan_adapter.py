@@ -144,6 +144,18 @@ def test_a_scan_shows_itself(merged):
     assert "<script" not in html
 
 
+def test_of_many_differences_the_largest_are_kept_and_all_are_counted(merged):
+    """As with another adapter than the one that was merged."""
+    base = load_file("base.safetensors")
+    changed = merged | {"first.weight": merged["first.weight"] + drawn(120, 96, seed=9)}
+    scan = netpurify.scan(changed, base, adapter="adapter")
+    (one,) = scan.merge.differences
+    assert (one.count, one.index.size, one.left_out, scan.merge.differing) == (11_520, 10_000, 1_520, 11_520)
+    sizes = (changed["first.weight"] - merged["first.weight"]).abs().reshape(-1)
+    assert set(one.index.tolist()) == set(sizes.argsort(descending=True)[:10_000].tolist())
+    assert "11,520 entries not base and adapter in 1 tensor (first.weight)" in report.summarise(scan).headline
+
+
 def test_every_tensor_on_the_page_has_its_count_of_findings(merged):
     page = Reader(report.page(netpurify.scan(tampered(merged), load_file("base.safetensors"), adapter="adapter"))).words
     row = page.split("first.weight\ncompared with what base and adapter make")[1]

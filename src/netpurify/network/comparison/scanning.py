@@ -22,7 +22,7 @@ from netpurify.network.policies.recovery.low_rank import LowRankFinding, low_ran
 from netpurify.network.shown import Shown
 
 KEPT = 10_000
-"""Altered entries that are kept for each tensor, the largest changes first; all of them are counted."""
+"""Entries of each finding that are kept for each tensor, the largest changes first; all of them are counted."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,7 +124,7 @@ def scan(
                 progress(name, number, len(names))
             found.append(compare_tensor(name, first[name], second.get(name), options))
         tensors = settle(found)
-        merge = None if adapter is None else check_merged(first, second, adapter)
+        merge = None if adapter is None else check_merged(first, second, adapter, limit=KEPT)
         alone = Scan(tensors, missing, options.frozen, 0.0, merge)
         ranks = _low_ranks(alone, first, second) if low_rank else {}
     if progress is not None:

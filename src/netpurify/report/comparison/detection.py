@@ -68,7 +68,7 @@ def _not_merged(scan: Scan, by_name: dict[str, TensorComparison]) -> Iterator[Te
     differences = {one.tensor: one for one in scan.merge.differences}
     for name, one in differences.items():
         entries = Entries(one.index, one.was, one.expected)
-        yield TensorFinding(by_name[name], Kind.NOT_MERGED, entries, one.index.size)
+        yield TensorFinding(by_name[name], Kind.NOT_MERGED, entries, one.count)
     for one in scan.found:
         told = differences[one.name].index if one.name in differences else np.zeros(0, np.int64)
         for it in findings_in(one):

@@ -34,7 +34,7 @@ def detection_record(result: Detection, context: Context) -> dict[str, Any]:
 
 def _merge(merge: MergeCheck) -> dict[str, Any]:
     differences = [
-        {"name": one.tensor, "shape": list(one.shape), "adapted": one.adapted}
+        {"name": one.tensor, "shape": list(one.shape), "adapted": one.adapted, "count": one.count}
         | entries_record(Entries(one.index, one.was, one.expected), reference="expected")
         for one in merge.differences
     ]
