@@ -147,6 +147,6 @@ def test_the_hook_scans_every_changed_file(pipeline):
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert lines[0] == "copy.safetensors:"
-    assert lines[1].startswith("nothing was found")
+    assert lines[1].startswith("✓ nothing was found")
     assert lines[2] == "model.safetensors:"
-    assert lines[3] == "1 entry altered in 1 tensor (a.weight)"
+    assert lines[3] == "▲ 1 entry altered in 1 tensor (a.weight)"

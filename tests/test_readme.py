@@ -44,7 +44,7 @@ def test_own_network_is_recovered_and_defended(capsys, tmp_path, monkeypatch, on
     for example in both:  # the second goes on where the first ends
         exec(compile(example, str(README), "exec"), names)
     first, second, *price = capsys.readouterr().out.splitlines()
-    assert ast.literal_eval(first) == ("0", "3")
+    assert ast.literal_eval(first) == ("0",)  # the other layer is seen through altered weights: perhaps
     hit = sum(int(mask.sum()) for mask in story.hit.values())
     assert second == f"{hit} altered weights; proof sound: True"
     assert price == [f"{names['defence'].chosen.differing} of 5 change their class, bound {names['defence'].bound}"]

@@ -39,7 +39,7 @@ def spoilt(files):
     checkpoint.save_weights({"other": torch.zeros(3)}, files / "other.safetensors")
     checkpoint.save_weights({**state, "0.weight": torch.zeros(40, 7)}, files / "shapes.safetensors")
     for kind in ("int64", "int8", "bool", "uint16", "complex64", "float8_e4m3fn"):
-        odd = {name: value.to(getattr(torch, kind)) for name, value in state.items()}
+        odd = {name: (2.0 * value + 1.0).to(getattr(torch, kind)) for name, value in state.items()}
         checkpoint.save_weights(odd, files / f"{kind}.safetensors")
     (files / "there.safetensors").write_bytes(b"precious")
     return files
@@ -151,7 +151,7 @@ def test_module_that_cannot_be_imported_names_its_own_problem(run, spoilt, monke
 
 
 def test_network_without_layers_to_purify_writes_nothing(run, spoilt):
-    checkpoint.save_weights({"weight": torch.ones(3)}, spoilt / "norm.safetensors")
+    checkpoint.save_weights({"weight": torch.tensor([1.1, 1.2, 1.3])}, spoilt / "norm.safetensors")
     given = ["--factory", "small_networks:scaling", *GOOD[2:]]
     done = run("recover", spoilt / "norm.safetensors", *given, "-o", spoilt / "out.safetensors")
     assert done.code == 2

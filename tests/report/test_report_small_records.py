@@ -103,7 +103,7 @@ def test_docs_name_every_field_of_the_small_records(name):
 def test_unrelated_files_have_no_tensor_in_common():
     found = contaminate.difference({"a": torch.zeros(2), "b": torch.zeros(1)}, {"c": torch.zeros(2)})
     told = report.describe_difference(found)
-    assert told == "different: no tensor in common; 2 tensors in the first file only, 1 in the second only"
+    assert told == "no tensor in common: 2 tensors in A only, 1 tensor in B only"
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_projected_units_get_advice_only_without_a_proven_minimum():
 
 @pytest.mark.parametrize(
     ("make", "signs"),
-    [(made.recovered, "▲✓○"), (made.untouched, "✓○"), (made.mixed, "▲✓◐"), (made.projected, "▣○")],
+    [(made.recovered, "▲✓"), (made.untouched, "✓"), (made.mixed, "▲✓◐"), (made.projected, "▣○")],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_tampering_is_red_and_repair_is_green_and_both_have_signs(make, signs):

@@ -98,10 +98,6 @@ Jobs = Annotated[int | None, typer.Option(min=1, max=_MANY, help="Most fits at t
 Force = Annotated[bool, typer.Option("--force", help="Replace files of weights and proofs that are there already.")]
 Ours = Annotated[bool, typer.Option("--ours", help="Only the figures that the paper does not have.")]
 JsonOut = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write a JSON record here; - prints it.")]
-Frozen = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATTERN", help="Tensors that were never trained, such as 'backbone.*'; may come again."),
-]
 SarifOut = Annotated[
     Path | None, typer.Option("--sarif", metavar="FILE", help="Write findings as SARIF 2.1.0 here; - prints them.")
 ]

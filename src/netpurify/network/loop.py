@@ -36,7 +36,7 @@ def layer_by_layer(network: Network, policy: LayerPolicy, progress: Progress | N
     While later layers are purified, a layer has temporary weights: its final ones, but for units that would spoil what
     later layers see. All final weights are in place when the iteration ends.
     """
-    layers = network.in_order()
+    layers = network.in_order() if network.layers else []
     doubt = network.partly_unknown
     final_weights = []
     with one_blas_thread():

@@ -210,12 +210,14 @@ def _with_rounding(plan: LayerPlan, weights: Weights, spans: list[Span]) -> Laye
     if weights.grid is None or plan.frozen:
         return plan
     visible, words = smallest_visible(weights, 1.0 / plan.ratio), weights.grid.words
-    if not plan.repairable:
+    if not plan.repairable and not plan.probed:
         return replace(plan, visible=visible)
     if hidden_by_rounding(weights, spans):
         hidden = f"training changed most weights by no more than they are rounded in {words}"
         reason = f"{hidden}: nothing can be proven, and only what stands far out of {visible:.1g} is found"
         return replace(plan, visible=visible, repairable=False, reason=reason)
+    if not plan.repairable:
+        return replace(plan, visible=visible)
     seen = f"rounded to {words}: alterations above about {visible:.1g} are seen"
     return replace(plan, visible=visible, reason=f"{plan.reason}; {seen}")
 

@@ -53,6 +53,7 @@ class Network:
         chosen: Names of the layers that were asked for; ``None`` for all.
         calls: How often a batch calls each layer at most, by name; known after ``in_order``.
         frozen: Names of layers that were never trained, as far as a comparison of their tensors has shown.
+        rounded_away: Whether that comparison has shown a tensor whose training was mostly rounded away.
         compared_layers: The tensors of the layers beside their initial values, if they were compared.
     """
 
@@ -66,6 +67,7 @@ class Network:
     chosen: list[str] | None
     calls: dict[str, int] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
+    rounded_away: bool = False
     compared_layers: "tuple[TensorComparison, ...]" = ()
     _modes: dict[str, bool] = field(default_factory=dict)
     _dtypes: dict[str, torch.dtype] = field(default_factory=dict)
@@ -115,7 +117,7 @@ class Network:
         came = tuple(self._dtypes.get(name, layer.weight.dtype) for name in layer.tensors)
         base = () if self.initial is None else initial_dtypes(layer, self.initial)
         weights = Weights.of(layer.matrix(), initial, bias=layer.has_bias, grid=HalfGrid(came, base))
-        return replace(weights, frozen=layer.name in self.frozen)
+        return replace(weights, frozen=layer.name in self.frozen, rounded_away=self.rounded_away)
 
     def write(self, layer: Layer, matrix: Array) -> None:
         """Set a layer's weights from [groups, fan-in, units of a group]."""

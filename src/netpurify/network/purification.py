@@ -122,7 +122,8 @@ def purify_layers(
         network: The network.
         policy: The policy.
         progress: Called before each layer and at the end.
-        before: The outputs of the network as it came; ``None`` if nothing was changed so far.
+        before: The outputs of the network as it came; ``None`` if nothing was changed so far, and empty if outputs are
+            not to be compared.
         compared: What was found in tensors that are not part of a layer.
 
     Raises:
@@ -137,7 +138,7 @@ def purify_layers(
         fitted = done.regressions
         spans, designs = ((), ()) if fitted is None else (fitted.spans, fitted.designs)
         records.append(done.outcome.record(done.layer, spans, designs, done.seconds))
-    agreement = compare(before, network.outputs())
+    agreement = compare(before, network.outputs() if before else [])
     model = network.as_it_came(network.model)
     return Purification(
         model=model,

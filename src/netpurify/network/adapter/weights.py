@@ -26,6 +26,8 @@ class Weights:
         bias: How many of the last rows are biases.
         grid: In which dtypes they are stored, if some of them are in half precision; else ``None``.
         frozen: Whether the layer is known to be never trained, so that any difference is an alteration.
+        rounded_away: Whether steps of training were rounded away in the network, so that a trained layer may have most
+            of its initial bits.
     """
 
     contaminated: NDArray
@@ -34,6 +36,7 @@ class Weights:
     bias: int
     grid: HalfGrid | None = None
     frozen: bool = False
+    rounded_away: bool = False
 
     @classmethod
     def of(cls, matrix: Tensor, reference: Tensor, *, bias: int, grid: HalfGrid | None = None) -> "Weights":
@@ -118,7 +121,7 @@ class Weights:
 def part_of(weights: Weights, units: NDArray[np.int64] | NDArray[np.bool_]) -> Weights:
     """The weights of some units alone, counted within their group."""
     arrays = (values[:, :, units] for values in (weights.contaminated, weights.initial, weights.missing))
-    return Weights(*arrays, bias=weights.bias, grid=weights.grid)
+    return Weights(*arrays, bias=weights.bias, grid=weights.grid, rounded_away=weights.rounded_away)
 
 
 def to_tensor(matrix: NDArray, like: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from netpurify.checkpoint import raw_bytes, unusual
 from netpurify.network.comparison import frozen, outliers
 from netpurify.network.comparison.records import Entries, TensorComparison, TensorVerdict
-from netpurify.network.comparison.settling import IN_PART, ONE_BY_ONE, PENDING, ROUNDED, SMALL, settle
+from netpurify.network.comparison.settling import BESIDE, IN_PART, ONE_BY_ONE, PENDING, ROUNDED, SMALL, settle
 from netpurify.network.policies.recovery import evidence
 
 _DECLARED = "said to be frozen: any difference from the base is an alteration"
@@ -108,12 +108,15 @@ def _mostly_same(
     if frozen.by_steps(entries.was, entries.base, steps) or _rounded_away(value, base, differs, entries):
         return replace(one, reason=ROUNDED)
     matrix = differs.reshape(frozen.matrix_shape(one.shape)).numpy()
-    if not frozen.narrow(matrix.shape) and not evidence.scattered(matrix):
+    if frozen.in_lines(matrix) if frozen.narrow(matrix.shape) else not evidence.scattered(matrix):
         return replace(one, reason=IN_PART)
     few = frozen.narrow(matrix.shape) or len(entries) >= same
     small = frozen.by_rounding(entries.was, entries.base, steps)
+    unsure = value.is_floating_point() and frozen.may_be_trained(matrix, value.dim())
+    if unsure and small:
+        return replace(one, reason=IN_PART)
     pending = replace(one, altered=_kept(entries, options), altered_count=len(entries))
-    pending = replace(pending, reason=SMALL if small else PENDING if few else ONE_BY_ONE)
+    pending = replace(pending, reason=BESIDE if unsure else SMALL if small else PENDING if few else ONE_BY_ONE)
     if not value.is_floating_point():
         return pending
     sizes = np.maximum(np.abs(entries.was), np.abs(entries.base))

@@ -19,6 +19,8 @@ _SAMPLE = 20_000
 """Entries whose sizes are compared, at equal distances."""
 
 
+_FEW_OF_A_VECTOR = 0.125
+"""A vector without other tensors in its module is altered only if at most this share of its entries differ."""
 _FEWEST_STEPS = 5
 """Fewer differences than this are no steps of an optimiser, which moves every weight that has a gradient."""
 
@@ -26,6 +28,19 @@ _FEWEST_STEPS = 5
 def narrow(shape: tuple[int, ...]) -> bool:
     """Whether a matrix has too few rows or columns to tell scattered differences from structured ones."""
     return min(shape) < evidence.FEW
+
+
+def may_be_trained(differs: NDArray[np.bool_], dimensions: int) -> bool:
+    """Whether training of a narrow tensor may have left most entries as they were, however scattered the others are.
+
+    The entries of a matrix keep their bits where the inputs of training were zero, as those of a head with one unit
+    behind a ReLU. Training changes nearly all entries of a bias or a norm.
+
+    Args:
+        differs: Entries that differ, as a matrix.
+        dimensions: Of the tensor.
+    """
+    return narrow(differs.shape) and (dimensions > 1 or bool(differs.mean() > _FEW_OF_A_VECTOR))
 
 
 def overwritten(was: Tensor, base: Tensor, shape: tuple[int, ...]) -> bool:
@@ -87,9 +102,28 @@ def by_steps(was: NDArray[np.float64], base: NDArray[np.float64], steps: NDArray
 def by_rounding(was: NDArray[np.float64], base: NDArray[np.float64], steps: NDArray[np.float64]) -> bool:
     """Whether most differences are as small as rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return 2 * np.count_nonzero(np.abs(was - base) <= _FEW_STEPS * steps) > was.size
+        return bool(2 * np.count_nonzero(np.abs(was - base) <= _FEW_STEPS * steps) > was.size)
 
 
 def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    """The shape of a tensor as a matrix: its first axis, and all others."""
+    """The shape of a tensor as a matrix: its first axis that is longer than 1, and all others."""
+    while len(shape) > 1 and shape[0] == 1:  # as of positions, [1, positions, features]
+        shape = shape[1:]
     return (shape[0], math.prod(shape[1:])) if len(shape) > 1 else (1, math.prod(shape))
+
+
+def in_lines(differs: NDArray[np.bool_]) -> bool:
+    """Whether a matrix with few rows or columns differs in whole ones, as training does.
+
+    An embedding of two token types has one row that training reached, and a head with two units has the columns of the
+    inputs that are not zero.
+
+    Args:
+        differs: Entries that differ, as a matrix.
+    """
+    if min(differs.shape) < 2:
+        return False
+    lines = [differs.mean(axis=axis) for axis in (0, 1) if differs.shape[axis] >= evidence.FEW]
+    return any(bool((shares > MOST_DIFFER).any()) for shares in lines) or evidence.structured(
+        differs, evidence.UNLIKELY
+    )

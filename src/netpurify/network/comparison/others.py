@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from netpurify.network.adapter.reference import UNEXAMINED, Skipped, own_tensors
 from netpurify.network.comparison.comparing import Options, compare_tensors
 from netpurify.network.comparison.records import Entries, TensorComparison, TensorVerdict
+from netpurify.network.comparison.settling import ROUNDED
 from netpurify.network.prepared import Network
 from netpurify.network.records import Altered, Grade
 
@@ -20,14 +21,14 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
 
     Tensors that were never trained get their initial bits again. In trained ones, entries that are impossible take
     their initial values, which are approximately right. ``network.skipped`` says afterwards what is known of each
-    module, and ``network.frozen`` which layers were never trained. If layers were chosen by name, the others are not
-    looked at.
+    module, ``network.frozen`` which layers were never trained, and ``network.rounded_away`` whether steps of training
+    were rounded away. If layers were chosen by name, nothing is set back, since the others are not asked for.
 
     Args:
         network: The network; its copy of the model is changed.
         frozen: Patterns of names of tensors that were never trained.
     """
-    if network.initial is None or network.chosen is not None:
+    if network.initial is None:
         return ()
     examined = {tensor for layer in network.layers for tensor in layer.tensors}
     examined |= {name for layer in network.layers for name, _ in layer.form.tied}
@@ -37,6 +38,9 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
     settled = {one.name for one in everything if one.verdict in (TensorVerdict.SAME, TensorVerdict.ALTERED)}
     settled |= {name for name, first in _aliases(network.model) if first in settled}
     network.frozen = frozenset(layer.name for layer in network.layers if settled.issuperset(layer.tensors))
+    network.rounded_away = any(one.reason == ROUNDED for one in everything)
+    if network.chosen is not None:
+        return ()
     network.compared_layers = tuple(one for one in everything if one.name in examined)
     found = tuple(one for one in everything if one.name not in examined)
     for one in found:

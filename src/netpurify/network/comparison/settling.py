@@ -15,6 +15,7 @@ from netpurify.network.policies.recovery import evidence
 
 ONE_BY_ONE = "never trained: most entries have their initial bits, and the others differ one by one"
 PENDING = "never trained: most entries have their initial bits, and so have the tensors beside it"
+BESIDE = "never trained: most entries have their initial bits, as have all tensors of the same module"
 SMALL = "never trained: a few entries differ by no more than rounding, and nearly all other tensors have their bits"
 IN_PART = (
     "most entries have their initial bits, and the others differ in a pattern that training may have made, or in too "
@@ -27,7 +28,8 @@ ROUNDED = (
 _RUNNING = ("running_mean", "running_var")
 """Buffers of norms that are updated without gradients, also where the weights are frozen."""
 _NEARLY_ALL = 0.9
-"""Differences as small as rounding are alterations only if more than this share of the other tensors are frozen."""
+"""Differences as small as rounding are alterations only if more than this share of the other tensors are frozen. Then
+a single tensor whose training was rounded away does not speak for the others either."""
 _TOO_LARGE = 0.5
 """If steps were rounded away somewhere in the network, a tensor is still altered if its differing entries are no
 smaller than the others: if chance finds entries as small as these with a probability above this."""
@@ -39,7 +41,8 @@ def settle(comparisons: Iterable[TensorComparison]) -> tuple[TensorComparison, .
     First, training in short steps may leave most entries as they were: a step is rounded away unless the entry is
     small. Where the network shows this, differences of small entries are left to training. Second, in a tensor with a
     single row, such as a bias or the weight of a norm, scattered differences cannot be told from structured ones. There
-    the other tensors of the same module tell whether it was trained; without any, the majority of all tensors does.
+    the other tensors of the same module tell whether it was trained; without any, the majority of all tensors does, but
+    only if the tensor is a vector in which few entries differ.
     Third, differences as small as rounding are altered only if nearly all tensors are frozen as well.
     """
     found = _leave_rounded(list(comparisons))
@@ -52,7 +55,7 @@ def settle(comparisons: Iterable[TensorComparison]) -> tuple[TensorComparison, .
     for position, one in enumerate(found):
         if _is_pending(one):
             beside = families.get(_family(one))
-            frozen_too = frozen_share > 0.5 if beside is None else all(beside)
+            frozen_too = frozen_share > 0.5 and one.reason != BESIDE if beside is None else all(beside)
             if one.reason == SMALL:
                 frozen_too &= frozen_share > _NEARLY_ALL
             found[position] = _altered(one) if frozen_too else _left(one, IN_PART)
@@ -62,7 +65,11 @@ def settle(comparisons: Iterable[TensorComparison]) -> tuple[TensorComparison, .
 def _leave_rounded(found: list[TensorComparison]) -> list[TensorComparison]:
     """Leave small differences to training if it was rounded away somewhere in the network."""
     pending = [one.odds for one in found if _is_pending(one)]
-    if not any(one.reason == ROUNDED for one in found) and joint_odds(np.array(pending)) > evidence.UNLIKELY:
+    known = [one for one in found if one.verdict != TensorVerdict.UNKNOWN and not _is_pending(one)]
+    rounded = any(one.reason == ROUNDED for one in known)
+    # Where nearly all tensors have every bit, one that was rounded away, such as a head, says nothing of the others.
+    rounded &= sum(map(_is_frozen, known)) <= _NEARLY_ALL * len(known)
+    if not rounded and joint_odds(np.array(pending)) > evidence.UNLIKELY:
         return found
     return [_left(one, ROUNDED) if _is_pending(one) and _is_small(one) else one for one in found]
 

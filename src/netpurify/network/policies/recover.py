@@ -64,8 +64,9 @@ class Recover(LayerPolicy):
 
     def run(self, network: Network, progress: Progress | None = None) -> Purification:
         """Purify a network that was made ready; what is not written as regressions is compared and restored first."""
-        before = network.outputs()
-        network.in_order()
+        before = network.outputs() if network.layers else []  # without a layer, the network need not run at all
+        if network.layers:
+            network.in_order()
         compared = restore_others(network, self.frozen)
         return purify_layers(network, self, progress, before=before, compared=compared)
 

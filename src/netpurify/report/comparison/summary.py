@@ -103,6 +103,8 @@ def _nothing(result: Detection) -> str:
 
 
 def _outlook(result: Detection, found: list[str]) -> Outlook:
+    if result.findings or (result.fits is not None and len(result.fits.altered)):
+        return "fails"
     if found:
         return "unseen" if not result.coverage.examined and not result.coverage.compared else "limits"
     return "limits" if result.coverage.compared else "holds"

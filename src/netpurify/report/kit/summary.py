@@ -11,7 +11,7 @@ from netpurify.report.kit.numbers import plural, share
 Outlook = Literal["holds", "limits", "unseen", "fails"]
 """Whether all that was asked is proven, some of it, or nothing; also the class of a verdict in the style sheet.
 
-``"fails"`` is for a line of a verdict that tells of tampering; no result as a whole has it.
+``"fails"`` tells of tampering: in a line of a verdict, or in a scan as a whole, which repairs nothing.
 """
 SIGNS: dict[Outlook, str] = {"holds": "✓", "limits": "◐", "unseen": "○", "fails": "▲"}
 """Beside a verdict, so that it is seen without its colour."""

@@ -26,12 +26,6 @@ def describe_difference(difference: Difference) -> str:
         first, second = len(difference.only_first), len(difference.only_second)
         return f"no tensor in common: {plural(first, 'tensor')} in A only, {plural(second, 'tensor')} in B only"
     weights = sum(tensor.changed for tensor in difference.tensors)
-    if not difference.compared:
-        here, there = len(difference.only_first), len(difference.only_second)
-        return (
-            f"different: no tensor in common; {plural(here, 'tensor')} in the first file only, {count(there)} in the "
-            "second only"
-        )
     alone = len(difference.only_first) + len(difference.only_second)
     return (
         f"different: {count(weights)} of the weights that both have, in {count(len(difference.tensors))} of "

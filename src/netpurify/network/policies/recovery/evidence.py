@@ -218,8 +218,13 @@ def scattered(differs: NDArray[np.bool_], odds: float = _STRUCTURED) -> bool:
         return True
     if min(differs.shape) < FEW:
         return False
+    return not structured(differs, odds)
+
+
+def structured(differs: NDArray[np.bool_], odds: float = _STRUCTURED) -> bool:
+    """Whether differences are concentrated in rows or units more than chance does it; arguments as in ``scattered``."""
     share = float(differs.mean())
-    return not any(_concentrated(differs.sum(axis=axis), differs.shape[axis], share, odds) for axis in (0, 1))
+    return any(_concentrated(differs.sum(axis=axis), differs.shape[axis], share, odds) for axis in (0, 1))
 
 
 def _concentrated(counts: NDArray[np.int64], length: int, share: float, odds: float) -> bool:

@@ -37,7 +37,13 @@ Flipped bits make one in eight."""
 
 
 def _alterations(weights: Weights, equal: Mask) -> Mask | None:
-    """Weights that differ from the initial ones, with the groups side by side; ``None`` if the layer was trained."""
+    """Weights that differ from the initial ones, with the groups side by side; ``None`` if the layer was trained.
+
+    Where steps of training were rounded away, a layer that was trained has most of its initial bits too. The comparison
+    of all tensors, which looks at the sizes of the entries that differ, then has the only say.
+    """
+    if weights.rounded_away and not equal.all():
+        return None
     altered = evidence.frozen(
         np.concatenate(list(weights.contaminated), axis=1),
         np.concatenate(list(weights.stored_initial), axis=1),
