@@ -201,3 +201,15 @@ def test_integers_of_a_file_reach_an_embedding(folders, run):
     np.save(folders / "tokens.npy", np.arange(20).reshape(4, 5))
     done = run("check", "bert", "--data", "tokens.npy", "--json", "plan.json")
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_scan_examines_with_clean_inputs_without_a_factory(run, folders, kind):
+    folder, data = RUNS[kind]
+    done = run("scan", folder, "--against", f"{folder}-base", "--data", data, "--json", "scan.json")
+    assert done.code == 1, done.err
+    assert "with clean inputs; what would be replaced is named, and nothing is written:" in done.out
+    record = json.loads((folders / "scan.json").read_text())
+    (entry,) = record["fits"]["altered"]
+    assert entry["index"] == [2, 3]
+    assert entry["was"] - entry["now"] == pytest.approx(5.0, abs=1e-5)

@@ -43,6 +43,7 @@ def check(
     build = source.build()
     initial = start.choose(source, build)
 
+    from netpurify.cli.comparisons import show_others
     from netpurify.cli.findings import show_summary
     from netpurify.cli.progress import checking
     from netpurify.cli.tables import show_plan
@@ -63,5 +64,6 @@ def check(
         if SCREEN not in (record, sarif):
             if not quiet:
                 show_plan(plan, verbose=verbose)
+                show_others(plan.compared, mended=False, verbose=verbose)
             show_summary(summary, quiet=quiet, more=[f"This check took {netpurify.report.duration(spent)}."])
     return summary.exit_code

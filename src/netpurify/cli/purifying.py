@@ -226,6 +226,7 @@ def repair(
     Raises:
         InputError: Something does not fit.
     """
+    from netpurify.cli.comparisons import show_others
     from netpurify.cli.findings import show_summary
     from netpurify.cli.progress import LayerBar
     from netpurify.cli.tables import show_altered, show_layers
@@ -248,6 +249,7 @@ def repair(
         if not target.on_screen:
             if not quiet:
                 show_layers(result, verbose=target.verbose)
+                show_others(result.compared, mended=True, verbose=target.verbose)
                 show_altered(result, fits.show)
             show_summary(summary, quiet=quiet)
             target.say_written(proof)

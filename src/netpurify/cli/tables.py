@@ -37,6 +37,7 @@ from netpurify.report import (
     skipped_words,
     tolerance_rows,
     unit_columns,
+    unsettled,
 )
 
 _PLAN = (
@@ -62,7 +63,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> None:
         show_line(f"{plural(len(group), 'layer')} more, {group[0].reason}")
     _show_tolerances(listed)
     _show_reasons(folded.listed if not verbose else plan.layers, "on what it depends", verbose=verbose)
-    _show_skipped(plan.skipped, "not examined", verbose=verbose)
+    _show_skipped(unsettled(plan.skipped), "not examined", verbose=verbose)
 
 
 def _show_tolerances(layers: Sequence[LayerPlan]) -> None:
@@ -92,7 +93,7 @@ def show_layers(result: Purification, *, verbose: bool = False) -> None:
     for group in folded.groups:
         show_line(healthy_words(group))
     _show_reasons([layer for layer in result.layers if layer.reason], "without proof", verbose=verbose)
-    _show_skipped(result.skipped, "not examined", verbose=verbose)
+    _show_skipped(unsettled(result.skipped), "not examined", verbose=verbose)
 
 
 def show_fits(result: Defence, *, verbose: bool = False) -> None:
@@ -148,10 +149,11 @@ def _planned(layer: LayerPlan) -> tuple[str, ...]:
 def _purified(layer: LayerRecord, units: Sequence[int], *, project: bool) -> tuple[str, ...]:
     return (
         module_name(layer.name),
-        *map(count, (layer.units, layer.fan_in, layer.rank)),
+        *map(count, (layer.units, layer.fan_in)),
+        _NONE if layer.frozen else count(layer.rank),  # it was compared with its initial weights, not fitted
         *map(count, units),
         count(layer.changed if project else len(layer.altered)),
-        _median(layer.noise_floor),
+        _NONE if layer.frozen else _median(layer.noise_floor),
         duration(layer.seconds),
         _NONE if layer.decay == 1.0 else number(layer.decay, 4),
         _median(layer.error_scale),

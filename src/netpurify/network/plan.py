@@ -135,6 +135,7 @@ def check(
         compared=compared,
         seconds=sum(plan.seconds for plan in plans),
         bytes=max((plan.bytes for plan in plans), default=0),
+        weights=sum(value.numel() for value in network.contaminated.values()),
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from netpurify.network.adapter.reference import Skipped
-from netpurify.network.comparison.records import TensorComparison
+from netpurify.network.comparison.records import Coverage, TensorComparison, coverage_of
 from netpurify.network.shown import Shown
 from netpurify.network.tolerance import Tolerance
 
@@ -77,6 +77,7 @@ class Plan(Shown):
         compared: Every tensor that is not part of a layer, beside its initial value.
         seconds: Estimated time to recover all layers.
         bytes: Estimated working memory of the largest layer.
+        weights: How many weights the network has.
     """
 
     layers: tuple[LayerPlan, ...]
@@ -84,6 +85,18 @@ class Plan(Shown):
     compared: tuple[TensorComparison, ...]
     seconds: float
     bytes: int
+    weights: int = 0
+
+    @property
+    def coverage(self) -> Coverage:
+        """How many weights ``Recover`` can be expected to examine, to compare only, and to leave unknown.
+
+        Weights of layers in which no exact recovery is possible count as compared only.
+        """
+        sizes = [(layer.fan_in * layer.units, layer.repairable) for layer in self.layers]
+        can, cannot = (sum(size for size, repairable in sizes if repairable == wanted) for wanted in (True, False))
+        looked_at = Coverage(can, cannot, 0) + coverage_of(self.compared)
+        return looked_at + Coverage(0, 0, max(0, self.weights - looked_at.total))
 
     def _brief(self) -> str:
         return f"layers={len(self.layers)}, repairable={len(self.repairable)}, skipped={len(self.skipped)}"

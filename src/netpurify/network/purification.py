@@ -54,14 +54,23 @@ class Purification(Shown):
     @property
     def altered(self) -> Altered:
         """All weights that were called altered: tensor, index, was, now, grade."""
-        return Altered.join([*(layer.altered for layer in self.layers), restored_entries(self.compared)])
+        return Altered.join([*(layer.altered for layer in self.layers), self.restored])
+
+    @property
+    def restored(self) -> Altered:
+        """Those of them that are in tensors which are not part of a layer, set back to their initial values."""
+        return restored_entries(self.compared)
 
     @property
     def suspicious(self) -> Altered:
         """All weights that stand far out and were left as they are: tensor, index, was, now (the same), grade."""
-        listed = [layer.suspicious for layer in self.layers]
-        told = [layer.altered for layer in self.layers] + listed
-        return Altered.join([*listed, standing_out_of_layers(self.compared_layers, told), standing_out(self.compared)])
+        return Altered.join([*(layer.suspicious for layer in self.layers), self.outlying])
+
+    @property
+    def outlying(self) -> Altered:
+        """Those of them that the comparison with the initial weights shows, and no fit has named."""
+        told = [table for layer in self.layers for table in (layer.altered, layer.suspicious)]
+        return Altered.join([standing_out_of_layers(self.compared_layers, told), standing_out(self.compared)])
 
     @property
     def coverage(self) -> Coverage:

@@ -21,11 +21,20 @@ if TYPE_CHECKING:
     from netpurify.report.errata_page import errata_markdown
     from netpurify.report.formats import FORMATS, Format, render, write
     from netpurify.report.kit.files import save
-    from netpurify.report.kit.groups import fold, fold_healthy, fold_skipped, healthy_words, same_reason, skipped_words
+    from netpurify.report.kit.groups import (
+        fold,
+        fold_healthy,
+        fold_skipped,
+        healthy_words,
+        same_reason,
+        skipped_words,
+        unsettled,
+    )
     from netpurify.report.kit.json_values import json_text
     from netpurify.report.kit.names import module_name, policy_name
     from netpurify.report.kit.numbers import clock, count, duration, number, plural, share, size
     from netpurify.report.kit.summary import Advice, Statement, Summary, VerdictLine
+    from netpurify.report.kit.tensor_findings import finding_words, other_words, told_first
     from netpurify.report.purification.counts import unit_columns
     from netpurify.report.purification.entries import largest_changes, place
     from netpurify.report.purification.tolerances import MEANING, TOLERANCES, tolerance_rows
@@ -46,11 +55,15 @@ _MODULES = {
     "errata_page": ("errata_markdown",),
     "formats": ("FORMATS", "Format", "render", "write"),
     "kit.files": ("save",),
-    "kit.groups": ("fold", "fold_healthy", "fold_skipped", "healthy_words", "same_reason", "skipped_words"),
+    "kit.groups": (
+        *("fold", "fold_healthy", "fold_skipped", "healthy_words", "same_reason", "skipped_words"),
+        "unsettled",
+    ),
     "kit.json_values": ("json_text",),
     "kit.names": ("module_name", "policy_name"),
     "kit.numbers": ("clock", "count", "duration", "number", "plural", "share", "size"),
     "kit.summary": ("Advice", "Statement", "Summary", "VerdictLine"),
+    "kit.tensor_findings": ("finding_words", "other_words", "told_first"),
     "purification.counts": ("unit_columns",),
     "purification.entries": ("largest_changes", "place"),
     "purification.tolerances": ("MEANING", "TOLERANCES", "tolerance_rows"),
@@ -90,6 +103,7 @@ __all__ = [
     "duration",
     "errata_markdown",
     "examination_record",
+    "finding_words",
     "fold",
     "fold_healthy",
     "fold_skipped",
@@ -98,6 +112,7 @@ __all__ = [
     "largest_changes",
     "module_name",
     "number",
+    "other_words",
     "page",
     "place",
     "plot",
@@ -116,8 +131,10 @@ __all__ = [
     "skipped_words",
     "summarise",
     "sweep_record",
+    "told_first",
     "tolerance_rows",
     "unit_columns",
+    "unsettled",
     "write",
 ]
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 
-from netpurify.network import Defence, DefendedLayer, LayerPlan, LayerRecord, Plan, Purification
+from netpurify.network import Defence, DefendedLayer, LayerPlan, LayerRecord, Plan, Purification, Scan
+from netpurify.report.comparison.detection import Detection
+from netpurify.report.comparison.page import findings_table
 from netpurify.report.defence.page import defended_table
-from netpurify.report.kit.groups import fold, fold_healthy, fold_skipped, healthy_words, skipped_words
+from netpurify.report.kit.groups import fold, fold_healthy, fold_skipped, healthy_words, skipped_words, unsettled
 from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, number, plural, share
 from netpurify.report.kit.pages import render_fragment
+from netpurify.report.kit.tensor_findings import finding_words, other_words, told_first
 from netpurify.report.purification.counts import unit_columns
 from netpurify.report.purification.entries import largest_changes, place
 from netpurify.report.purification.tables import expected_table, layers_table
@@ -21,14 +24,18 @@ _WIDEST = 160
 """Letters of a line; what is longer is cut, since names and reasons may have any length."""
 
 
-def short_text(result: Purification | Defence | Plan) -> str:
+def short_text(result: Purification | Defence | Plan | Scan) -> str:
     """The verdict and the layers with findings, in at most about 25 lines."""
     verdict = [_printable(f"{line.symbol} {line.text}") for line in summarise(result).verdict]
     return "\n".join([*verdict, *(f"  {_cut(_printable(line))}" for line in _lines(result))])
 
 
-def short_html(result: Purification | Defence | Plan) -> str:
+def short_html(result: Purification | Defence | Plan | Scan) -> str:
     """The verdict and the table of layers, as a notebook shows them; names are escaped, and nothing is loaded."""
+    if isinstance(result, Scan):
+        found = Detection(result)
+        content = {"table": findings_table(found), "notes": [text for _, text in found.verdicts]}
+        return render_fragment("short.html", {"summary": summarise(result)} | content)
     if isinstance(result, Purification):
         folded = fold_healthy(result.layers)
         table = layers_table(result, {}, folded.listed)
@@ -37,14 +44,17 @@ def short_html(result: Purification | Defence | Plan) -> str:
         table, notes = defended_table(result), []
     else:
         table, notes = expected_table(result).table, []
-    skipped = fold_skipped(result.skipped)
+    notes += [] if isinstance(result, Defence) else _others(result)
+    skipped = fold_skipped(unsettled(result.skipped))
     notes += [f"not examined: {module_name(one.name)} ({one.kind}): {one.reason}" for one in skipped.listed]
     notes += [f"not examined: {skipped_words(group)}" for group in skipped.groups]
     return render_fragment("short.html", {"summary": summarise(result), "table": table, "notes": notes})
 
 
-def _lines(result: Purification | Defence | Plan) -> list[str]:
+def _lines(result: Purification | Defence | Plan | Scan) -> list[str]:
     """What follows the verdict."""
+    if isinstance(result, Scan):
+        return _scanned(Detection(result))
     if isinstance(result, Plan):
         folded = fold(sorted(result.layers, key=lambda one: one.repairable), lambda one: one.frozen or None)
         layers = [_planned(layer) for layer in folded.listed]
@@ -62,10 +72,29 @@ def _lines(result: Purification | Defence | Plan) -> list[str]:
             f"largest change: {place(it)}: {it.was:.6g} -> {it.now:.6g}"
             for it in largest_changes(result, _MOST_WEIGHTS)
         ]
-    skipped = fold_skipped(result.skipped)
+    tensors = [] if isinstance(result, Defence) else _others(result)
+    skipped = fold_skipped(unsettled(result.skipped))
     others = [f"{module_name(one.name)} ({one.kind}) not examined: {one.reason}" for one in skipped.listed]
     others += [f"not examined: {skipped_words(group)}" for group in skipped.groups]
-    return [*layers, *groups[:_MOST_GROUPS], *_limited(others, _MOST_GROUPS, "module"), *more]
+    return [*layers, *groups[:_MOST_GROUPS], *tensors, *_limited(others, _MOST_GROUPS, "module"), *more]
+
+
+def _scanned(result: Detection) -> list[str]:
+    """Tensors with findings, then how many have which verdict."""
+    findings = [
+        f"{it.tensor.name}: {count(it.count)} {it.label} of {count(it.tensor.entries)}; {next(it.rows(1)).text}"
+        for it in result.findings
+    ]
+    unknown = [f"{one.name}: unknown: {one.reason}" for one in result.unknown]
+    counted = [text for _, text in result.verdicts]
+    return [*_limited(findings, _MOST_LAYERS, "finding"), *_limited(unknown, _MOST_GROUPS, "tensor"), *counted]
+
+
+def _others(result: Purification | Plan) -> list[str]:
+    """Tensors that are not part of a layer: those of which there is something to say, the others counted."""
+    told, others = told_first(result.compared)
+    words = [f"{one.name}: {finding_words(one, mended=isinstance(result, Purification))}" for one in told]
+    return [*_limited(words, _MOST_GROUPS, "tensor"), *other_words(others)]
 
 
 def _limited(lines: Iterable[str], most: int, noun: str) -> list[str]:

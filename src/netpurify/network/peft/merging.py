@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from netpurify.errors import InputError
+from netpurify.network.comparison.records import Entries
 from netpurify.network.peft.folder import Adapter, Factors, load_adapter
 
 _AT_ONCE = 1 << 22
@@ -27,6 +28,7 @@ class MergeDifference:
         index: Positions of the entries in the flattened tensor, [n].
         was: Their values in the merged weights, [n].
         expected: What they should be, [n].
+        left_out: How many further entries differ, by less, if only the largest differences were kept.
     """
 
     tensor: str
@@ -35,6 +37,12 @@ class MergeDifference:
     index: NDArray[np.int64]
     was: NDArray[np.float64]
     expected: NDArray[np.float64]
+    left_out: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many entries differ, kept or not."""
+        return self.index.size + self.left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class MergeCheck:
     @property
     def differing(self) -> int:
         """How many entries differ."""
-        return sum(found.index.size for found in self.differences)
+        return sum(found.count for found in self.differences)
 
 
 def expected_merge(base: Mapping[str, Tensor], adapter: Adapter) -> Iterator[tuple[str, Tensor]]:
@@ -90,7 +98,11 @@ def expected_merge(base: Mapping[str, Tensor], adapter: Adapter) -> Iterator[tup
 
 
 def check_merged(
-    weights: Mapping[str, Tensor], base: Mapping[str, Tensor], adapter: Adapter | str | Path
+    weights: Mapping[str, Tensor],
+    base: Mapping[str, Tensor],
+    adapter: Adapter | str | Path,
+    *,
+    limit: int | None = None,
 ) -> MergeCheck:
     """Compare merged weights with base and adapter, entry by entry.
 
@@ -103,6 +115,8 @@ def check_merged(
         weights: The merged weights, which are not trusted.
         base: The weights before the adapter.
         adapter: What ``load_adapter`` gave, or the folder.
+        limit: How many entries are kept for each tensor, the largest differences first; ``None`` for all. With another
+            adapter than the one that was merged, all entries of the tensors that it changes differ.
 
     Raises:
         CheckpointError: A file of the folder is not there or damaged.
@@ -123,8 +137,17 @@ def check_merged(
         tensors, entries = tensors + 1, entries + merged.numel()
         change = changes.get(name)
         found = _bits(name, merged, start) if change is None else _sums(name, merged, start, change)
-        differences += [found] if found.index.size else []
+        differences += [_largest(found, limit)] if found.index.size else []
     return MergeCheck(tuple(differences), unmatched, tuple(changes), tensors, entries)
+
+
+def _largest(found: MergeDifference, limit: int | None) -> MergeDifference:
+    """The largest differences, at most so many."""
+    if limit is None or found.index.size <= limit:
+        return found
+    kept = Entries(found.index, found.was, found.expected).largest(limit)
+    left_out = found.index.size - limit
+    return replace(found, index=kept.index, was=kept.was, expected=kept.base, left_out=left_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,31 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from netpurify.network import Coverage, Entries, Purification, Scan, TensorComparison, TensorVerdict
-from netpurify.report.kit.numbers import exact, number
-
-
-class Kind(Enum):
-    """What is wrong with some entries of a tensor: the word in tables, and in a sentence after their number."""
-
-    ALTERED = ("altered", "differ from the base, and the tensor was never trained")
-    IMPOSSIBLE = ("impossible", "are NaN, infinite or absurdly large, which no training leaves behind")
-    OUTLYING = ("outlying", "changed far more than all others of this tensor")
-
-    @property
-    def label(self) -> str:
-        """The word in tables."""
-        return self.value[0]
-
-    @property
-    def meaning(self) -> str:
-        """What these entries do."""
-        return self.value[1]
+from netpurify.report.kit.tensor_findings import Kind, TensorFinding, findings_in, verdict_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +26,8 @@ class Detection:
     @property
     def coverage(self) -> Coverage:
         """How many weights are known, compared only, and unknown."""
-        return self.scan.coverage if self.fits is None else self.fits.coverage
+        # Where an adapter is known, every entry has one value that it must have, which clean inputs cannot better.
+        return self.scan.coverage if self.fits is None or self.scan.merge is not None else self.fits.coverage
 
     @property
     def unknown(self) -> tuple[TensorComparison, ...]:
@@ -54,80 +35,54 @@ class Detection:
         return tuple(one for one in self.scan.tensors if one.verdict == TensorVerdict.UNKNOWN)
 
     @property
-    def findings(self) -> "list[TensorFinding]":
-        """What was found by comparison, the tensors with the largest changes first."""
+    def verdicts(self) -> list[tuple[TensorVerdict, str]]:
+        """How many tensors have which verdict, a sentence each; without those that an adapter says more about."""
+        return verdict_words([one for one in self.scan.tensors if not self.scan.merged(one.name)])
+
+    @property
+    def findings(self) -> list[TensorFinding]:
+        """What was found without clean inputs, the tensors with the largest changes first."""
+        by_name = {one.name: one for one in self.scan.tensors}
         found = [
-            TensorFinding(one, kind, entries, total)
-            for one in self.scan.found
-            for kind, entries, total in _kinds(one)
-            if total
+            *(it for one in self.scan.found for it in findings_in(one) if self.scan.merge is None),
+            *_not_merged(self.scan, by_name),
+            *_off_rank(self.scan, by_name),
         ]
         return sorted(found, key=lambda finding: -finding.largest)
 
+    @property
+    def compared_only(self) -> tuple[TensorComparison, ...]:
+        """Trained tensors, in which a moderate alteration could not be seen."""
+        trained = (one for one in self.scan.tensors if one.verdict == TensorVerdict.TRAINED)
+        return tuple(one for one in trained if not self.scan.merged(one.name))
 
-@dataclass(frozen=True, slots=True)
-class TensorFinding:
-    """Entries of one tensor with which the same is wrong.
 
-    Attributes:
-        tensor: The tensor.
-        kind: What is wrong.
-        entries: The entries; of many, those with the largest changes.
-        count: How many there are.
+def _not_merged(scan: Scan, by_name: dict[str, TensorComparison]) -> Iterator[TensorFinding]:
+    """Entries that are not what base and adapter make.
+
+    Of a tensor that was compared with both, the comparison with the base alone says nothing more, except of entries
+    that no weights should have, whatever the adapter is.
     """
-
-    tensor: TensorComparison
-    kind: Kind
-    entries: Entries
-    count: int
-
-    @property
-    def largest(self) -> float:
-        """The largest change; infinite if a value is not finite."""
-        return float(_sizes(self.entries).max(initial=0.0))
-
-    def rows(self, most: int) -> "Iterator[Change]":
-        """The entries with the largest changes, one by one."""
-        for row in np.argsort(-_sizes(self.entries), kind="stable")[:most].tolist():
-            axes = np.unravel_index(self.entries.index[row], self.tensor.shape) if self.tensor.shape else ()
-            yield Change(tuple(int(axis) for axis in axes), float(self.entries.was[row]), float(self.entries.base[row]))
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One entry.
-
-    Attributes:
-        index: Its position, a number for each axis.
-        was: Its value.
-        base: Its value in the base.
-    """
-
-    index: tuple[int, ...]
-    was: float
-    base: float
-
-    @property
-    def size(self) -> float:
-        """Of the change; infinite if a value is not finite."""
-        return abs(self.was - self.base) if np.isfinite(self.was) and np.isfinite(self.base) else np.inf
-
-    @property
-    def text(self) -> str:
-        """The change in words."""
-        where = f" at index {', '.join(map(str, self.index))}" if self.index else ""
-        return f"largest change {number(self.size)}{where} (is {exact(self.was)}, base {exact(self.base)})"
+    if scan.merge is None:
+        return
+    differences = {one.tensor: one for one in scan.merge.differences}
+    for name, one in differences.items():
+        entries = Entries(one.index, one.was, one.expected)
+        yield TensorFinding(by_name[name], Kind.NOT_MERGED, entries, one.count)
+    for one in scan.found:
+        told = differences[one.name].index if one.name in differences else np.zeros(0, np.int64)
+        for it in findings_in(one):
+            new = ~np.isin(it.entries.index, told)
+            if not scan.merged(one.name):
+                yield it
+            elif it.kind == Kind.IMPOSSIBLE and new.any():
+                left = Entries(it.entries.index[new], it.entries.was[new], it.entries.base[new])
+                yield TensorFinding(one, it.kind, left, len(left))
 
 
-def _kinds(one: TensorComparison) -> list[tuple[Kind, Entries, int]]:
-    return [
-        (Kind.ALTERED, one.altered, one.altered_count),
-        (Kind.IMPOSSIBLE, one.impossible, len(one.impossible)),
-        (Kind.OUTLYING, one.outliers, len(one.outliers)),
-    ]
-
-
-def _sizes(entries: Entries) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", over="ignore"):
-        sizes = np.abs(entries.was - entries.base)
-    return np.where(np.isfinite(sizes), sizes, np.inf)
+def _off_rank(scan: Scan, by_name: dict[str, TensorComparison]) -> Iterator[TensorFinding]:
+    """Entries that do not agree with a change of low rank."""
+    for name, one in scan.low_rank.items():
+        if one.index.size:
+            entries = Entries(one.index, one.was, one.expected)
+            yield TensorFinding(by_name[name], Kind.OFF_RANK, entries, one.index.size, f"rank {one.rank}")

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from netpurify.network import TensorVerdict
-from netpurify.report.comparison.detection import Detection, Kind, TensorFinding
+from netpurify.report.comparison.detection import Detection
 from netpurify.report.comparison.summary import summarise_detection
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import to_json
@@ -18,13 +17,16 @@ from netpurify.report.kit.sarif import (
     sarif_log,
     unexamined,
 )
+from netpurify.report.kit.tensor_findings import Kind, TensorFinding
 from netpurify.report.purification.sarif import RULES as RULES_OF_FITS
-from netpurify.report.purification.sarif import purification_alerts
+from netpurify.report.purification.sarif import layer_alerts
 
 _OF_KIND = {
     Kind.ALTERED: "altered-tensor",
     Kind.IMPOSSIBLE: "impossible-weights",
     Kind.OUTLYING: "outlying-weights",
+    Kind.NOT_MERGED: "not-base-and-adapter",
+    Kind.OFF_RANK: "off-low-rank",
 }
 _RULES = {
     "altered-tensor": AlertRule(
@@ -42,6 +44,18 @@ _RULES = {
         "warning",
         "Entries of a trained tensor changed far more than all others of this tensor.",
         "netpurify recover says more about them with clean inputs.",
+    ),
+    "not-base-and-adapter": AlertRule(
+        "error",
+        "Entries of merged weights are not what the base and the adapter make of them, beyond the rounding of a merge.",
+        "Merge the adapter again, or find out who changed these entries. An adapter of another version, or a merge of "
+        "several adapters, gives the same alarm.",
+    ),
+    "off-low-rank": AlertRule(
+        "warning",
+        "The change of a trained tensor has a low rank, and some entries do not agree with it.",
+        "The rank was estimated from the tensor itself: compare it with that of the adapter. With the adapter, "
+        "--adapter tells exactly.",
     ),
     "tensor-without-base": AlertRule(
         "warning",
@@ -65,7 +79,7 @@ def detection_sarif(result: Detection, context: Context) -> dict[str, Any]:
     """
     summary = summarise_detection(result)
     fits = result.fits
-    alerts = [] if fits is None else list(purification_alerts(fits))
+    alerts = [] if fits is None else list(layer_alerts(fits))
     told = {alert.tensor for alert in alerts}  # clean inputs tell more about a tensor than its base alone
     alerts += [alert for alert in _alerts(result) if alert.tensor not in told]
     return sarif_log(
@@ -91,18 +105,19 @@ def _alerts(result: Detection) -> Iterator[Alert]:
     for name in result.scan.only_base:
         yield Alert("tensor-only-in-base", name, "the base has this tensor, the weights lack it")
     if result.strict and result.fits is None:
-        for one in result.scan.tensors:
-            if one.verdict == TensorVerdict.TRAINED and not one.findings:
+        found = {finding.tensor.name for finding in result.findings}
+        for one in result.compared_only:
+            if one.name not in found:
                 yield Alert("tensor-compared-only", one.name, one.reason)
 
 
 def _message(finding: TensorFinding) -> str:
     entries = f"{count(finding.count)} of {plural(finding.tensor.entries, 'weight')} {finding.kind.meaning}"
+    entries += f" ({finding.note})" if finding.note else ""
     return f"{entries}; {next(finding.rows(1)).text}"
 
 
 def _compared_only(result: Detection) -> Iterable[Unexamined]:
     if result.strict:  # these are among the results then
         return []
-    trained = (one for one in result.scan.tensors if one.verdict == TensorVerdict.TRAINED)
-    return [Unexamined(one.name, one.reason, "note") for one in trained]
+    return [Unexamined(one.name, one.reason, "note") for one in result.compared_only]

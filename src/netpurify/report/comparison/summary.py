@@ -1,25 +1,21 @@
 """A scan in a few sentences: what was found, how much is known, and what could not be seen."""
 
-from netpurify.network import Coverage, TensorVerdict
-from netpurify.report.comparison.detection import Detection, Kind
+from netpurify.network import Coverage, Scan
+from netpurify.report.comparison.detection import Detection
 from netpurify.report.kit.names import first_few
 from netpurify.report.kit.numbers import count, plural, share
 from netpurify.report.kit.summary import Outlook, Statement, Summary
+from netpurify.report.kit.tensor_findings import Kind
 from netpurify.report.purification.summary import summarise_purification
 
 _BASIS = (
     "What this rests on: that the base is what the weights were before training or fine-tuning. In a tensor that was "
     "trained, an alteration about as large as the changes of training cannot be seen without clean inputs."
 )
-_SAID = {
-    TensorVerdict.SAME: ("has every bit of the base", "have every bit of the base"),
-    TensorVerdict.ALTERED: ("was never trained, and was altered", "were never trained, and were altered"),
-    TensorVerdict.TRAINED: (
-        "was trained: only what no training could have done would be seen",
-        "were trained: only what no training could have done would be seen",
-    ),
-    TensorVerdict.UNKNOWN: ("has nothing to be compared with", "have nothing to be compared with"),
-}
+_BASIS_OF_MERGE = (
+    "What this rests on: that the base is what the weights were before the adapter was merged, and that the adapter is "
+    "the one that was meant. What the adapter itself does is not judged."
+)
 
 
 def summarise_detection(result: Detection) -> Summary:
@@ -31,11 +27,12 @@ def summarise_detection(result: Detection) -> Summary:
         outlook=_outlook(result, found),
         statements=(
             *_verdicts(result),
+            *map(Statement, _further_checks(result.scan)),
             *_with_inputs(result),
             Statement(describe_coverage(result.coverage), "coverage"),
         ),
         advice=(),
-        basis=_BASIS,
+        basis=_BASIS if result.scan.merge is None else _BASIS_OF_MERGE,
         exit_code=1 if found else 0,
     )
 
@@ -46,13 +43,31 @@ def describe_coverage(coverage: Coverage) -> str:
     return f"Of {plural(coverage.total, 'weight')}: examined {examined}, compared only {compared}, unknown {unknown}."
 
 
+def _further_checks(scan: Scan) -> list[str]:
+    """What the adapter and changes of low rank say, if they were asked, a sentence each."""
+    texts = []
+    if scan.merge is not None:
+        adapted = plural(len(scan.merge.adapted), "tensor")
+        differing = scan.merge.differing
+        agree = "all of them are" if not differing else f"{count(differing)} {'is' if differing == 1 else 'are'} not"
+        texts.append(
+            f"The adapter changes {adapted}; of {_entries(scan.merge.entries)} compared with base and adapter, {agree} "
+            "what these make, up to the rounding of a merge."
+        )
+    if scan.low_rank:
+        ranks = first_few([f"{name}: {one.rank}" for name, one in scan.low_rank.items()])
+        number = len(scan.low_rank)
+        texts.append(
+            f"The {'change' if number == 1 else 'changes'} of {plural(number, 'trained tensor')} "
+            f"{'has' if number == 1 else 'have'} a low rank ({ranks}), as a merged adapter makes it; an edit of low "
+            "rank that was made on purpose looks the same."
+        )
+    return texts
+
+
 def _verdicts(result: Detection) -> list[Statement]:
     """How many tensors have which verdict."""
-    return [
-        Statement(f"{plural(number, 'tensor')} {_SAID[verdict][number > 1]}.", verdict.label)
-        for verdict in (TensorVerdict.ALTERED, TensorVerdict.UNKNOWN, TensorVerdict.TRAINED, TensorVerdict.SAME)
-        if (number := result.scan.count(verdict))
-    ]
+    return [Statement(text, verdict.label) for verdict, text in result.verdicts]
 
 
 def _with_inputs(result: Detection) -> list[Statement]:
@@ -67,7 +82,7 @@ def _findings(result: Detection) -> list[str]:
     for kind in Kind:
         findings = [one for one in result.findings if one.kind == kind]
         if findings:
-            entries = plural(sum(one.count for one in findings), "entry").replace("entrys", "entries")
+            entries = _entries(sum(one.count for one in findings))
             found.append(f"{entries} {kind.label} in {_named([one.tensor.name for one in findings])}")
     if result.fits is not None and len(result.fits.altered):
         found.append(f"with clean inputs, {plural(len(result.fits.altered), 'weight')} altered")
@@ -93,6 +108,10 @@ def _outlook(result: Detection, found: list[str]) -> Outlook:
     if found:
         return "unseen" if not result.coverage.examined and not result.coverage.compared else "limits"
     return "limits" if result.coverage.compared else "holds"
+
+
+def _entries(number: int) -> str:
+    return plural(number, "entry").replace("entrys", "entries")
 
 
 def _named(names: "list[str] | tuple[str, ...]") -> str:

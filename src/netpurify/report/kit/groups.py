@@ -49,6 +49,11 @@ def fold_skipped(skipped: Sequence[Skipped]) -> Folded[Skipped]:
     return fold(ordered, lambda module: (module.missed, module.kind, same_reason(module.reason)))
 
 
+def unsettled(skipped: Sequence[Skipped]) -> list[Skipped]:
+    """Without modules of which every tensor was compared and has its initial bits: those are told of by tensor."""
+    return [module for module in skipped if not module.settled]
+
+
 def same_reason(reason: str) -> str:
     """What two reasons have in common that differ in their figures alone."""
     return re.sub(r"\d[\d,.]*", "0", reason)

@@ -6,12 +6,13 @@ from typing import NamedTuple
 from netpurify.network import Grade, Purification
 from netpurify.report.kit.canvas import Picture, can_draw
 from netpurify.report.kit.context import Context
-from netpurify.report.kit.groups import fold_healthy, healthy_words
+from netpurify.report.kit.groups import fold_healthy, healthy_words, unsettled
 from netpurify.report.kit.names import module_name
 from netpurify.report.kit.numbers import count, duration, plural, size
 from netpurify.report.kit.pages import NO_PICTURES, render_result, skipped_tables
 from netpurify.report.kit.summary import Statement
 from netpurify.report.purification import tables
+from netpurify.report.purification.others import other_tensors
 from netpurify.report.purification.pictures import chosen, pictures
 from netpurify.report.purification.summary import summarise_purification
 
@@ -56,7 +57,8 @@ def purification_page(result: Purification, context: Context) -> str:
             tables.Noted(healthy_words(group), tables.layers_table(result, {}, group)) for group in folded.groups
         ],
         "expected": tables.expected_table(context.plan) if context.plan else None,
-        "skipped": skipped_tables(result.skipped),
+        "others": other_tensors(result),
+        "skipped": skipped_tables(unsettled(result.skipped)),
         "no_pictures": None if can_draw() else NO_PICTURES,
         "drawn": _pictured(result, links),
         "undrawn": _undrawn(len(result.layers) - len(drawn)),

@@ -19,6 +19,7 @@ from netpurify.report.purification.entries import entries
 from netpurify.report.purification.summary import summarise_purification
 from netpurify.report.records.plan import plan_content
 from netpurify.report.records.schemas import head
+from netpurify.report.records.tensors import comparison_record
 
 
 def purification_record(result: Purification, context: Context) -> dict[str, Any]:
@@ -41,6 +42,8 @@ def purification_record(result: Purification, context: Context) -> dict[str, Any
         "run": {"seconds": result.seconds, "peak_bytes": result.peak_bytes},
         "provenance": to_json(result.provenance),
         "layers": [_layer(layer) for layer in result.layers],
+        "compared": [comparison_record(one) for one in result.compared],
+        "coverage": to_json(result.coverage),
         "skipped": to_json(result.skipped),
         "altered": [
             {

@@ -1,15 +1,19 @@
 """A purification as SARIF 2.1.0, for code scanning and pipelines: one result for each finding in a tensor."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from netpurify.lad import Status
 from netpurify.network import Altered, Grade, LayerRecord, Purification
 from netpurify.report.kit.context import Context
+from netpurify.report.kit.json_values import to_json
 from netpurify.report.kit.numbers import count, exact, number, plural
 from netpurify.report.kit.sarif import Alert, AlertRule, digest_entries, named_file, sarif_log, unexamined
 from netpurify.report.purification.advice import advise_layer, status_label
@@ -27,6 +31,16 @@ RULES = {
     ),
     "restored-weights": AlertRule(
         "error", "Weights that were never trained differ from the initial ones; they were set back to the initial bits."
+    ),
+    "impossible-weights": AlertRule(
+        "error",
+        "A trained tensor has entries that are NaN, infinite or absurdly large: no training leaves them so.",
+        "In a tensor that is not part of a layer, recover gives them their initial values, which are about right.",
+    ),
+    "outlying-weights": AlertRule(
+        "warning",
+        "Entries of a trained tensor changed far more than all others of this tensor.",
+        "They were left as they are. Look at them, and name the tensor with --frozen if it was never trained.",
     ),
     "low-rank-repair": AlertRule(
         "warning", "Weights differ from a low-rank change that was estimated from the layer itself."
@@ -58,6 +72,9 @@ _HOW = {
     Grade.LOW_RANK: "replaced by a low-rank fit that was estimated",
     Grade.APPROXIMATE: "far out of the fit and replaced without proof",
 }
+_OF_OTHERS = {Grade.RESTORED: "restored-weights", Grade.APPROXIMATE: "impossible-weights"}
+_HOW_OTHERS = _HOW | {Grade.APPROXIMATE: "replaced by the initial values: no training leaves such values"}
+_OUTLYING = "changed far more than all others of this tensor, and left unchanged"
 
 
 def purification_sarif(result: Purification, context: Context) -> dict[str, Any]:
@@ -74,6 +91,7 @@ def purification_sarif(result: Purification, context: Context) -> dict[str, Any]
         "contaminated": result.provenance["model"],
         "initial": result.provenance["initial"],
         "data": result.provenance["data"],
+        "coverage": to_json(result.coverage),
     }
     return sarif_log(
         purification_alerts(result),
@@ -85,7 +103,27 @@ def purification_sarif(result: Purification, context: Context) -> dict[str, Any]
 
 
 def purification_alerts(result: Purification) -> Iterator[Alert]:
-    """What was found, layer by layer."""
+    """What was found: layer by layer, then in tensors that are not part of a layer, then what stands far out."""
+    yield from layer_alerts(result)
+    for grade, rule in _OF_OTHERS.items():
+        yield from _by_tensor(result.restored, grade, rule, _HOW_OTHERS[grade], result)
+    if len(result.outlying) and result.initial is not None:
+        table = _beside_initial(result.outlying, result.initial)
+        yield from _by_tensor(table, Grade.LEFT_ALONE, "outlying-weights", _OUTLYING, result)
+
+
+def _beside_initial(table: Altered, initial: Mapping[str, Tensor]) -> Altered:
+    """The table with initial values in the place of the present ones."""
+    now = table.now.copy()
+    for position, name in enumerate(table.names):
+        chosen = table.tensor == position
+        index = torch.from_numpy(table.index[chosen])
+        now[chosen] = initial[name].detach().cpu().reshape(-1)[index].double().numpy()
+    return replace(table, now=now)
+
+
+def layer_alerts(result: Purification) -> Iterator[Alert]:
+    """What the fits have shown, layer by layer."""
     for layer in result.layers:
         yield from _findings(layer, result)
 
@@ -114,21 +152,27 @@ def _findings(layer: LayerRecord, result: Purification) -> Iterator[Alert]:
 
 def _replaced(layer: LayerRecord, result: Purification) -> Iterator[Alert]:
     """The replaced weights of each tensor, by grade."""
-    altered = layer.altered
-    for position, tensor in enumerate(altered.names):
-        for grade, rule in _OF_GRADE.items():
-            chosen = np.flatnonzero((altered.tensor == position) & (altered.grade == grade))
-            chosen = chosen[np.argsort(altered.index[chosen], kind="stable")]
-            if chosen.size:
-                message = _message(altered, chosen, tuple(result.contaminated[tensor].shape), grade)
-                yield Alert(rule, tensor, message, digest_entries(altered.index[chosen], altered.was[chosen]))
+    for grade, rule in _OF_GRADE.items():
+        yield from _by_tensor(layer.altered, grade, rule, _HOW[grade], result)
 
 
-def _message(altered: Altered, chosen: NDArray[np.intp], shape: tuple[int, ...], grade: Grade) -> str:
-    was, now = altered.was[chosen], altered.now[chosen]
+def _by_tensor(table: Altered, grade: Grade, rule: str, how: str, result: Purification) -> Iterator[Alert]:
+    """The entries of a grade, one alert for each tensor."""
+    for position, tensor in enumerate(table.names):
+        chosen = np.flatnonzero((table.tensor == position) & (table.grade == grade))
+        chosen = chosen[np.argsort(table.index[chosen], kind="stable")]
+        if chosen.size:
+            message = _message(table, chosen, tuple(result.contaminated[tensor].shape), how)
+            yield Alert(rule, tensor, message, digest_entries(table.index[chosen], table.was[chosen]))
+
+
+def _message(table: Altered, chosen: NDArray[np.intp], shape: tuple[int, ...], how: str) -> str:
+    was, now = table.was[chosen], table.now[chosen]
     sizes = change(was, now)
     largest = int(sizes.argmax())
-    index = ", ".join(str(int(axis)) for axis in np.unravel_index(altered.index[chosen[largest]], shape))
-    where = f"largest change {number(float(sizes[largest]))} at index {index}"
-    values = f"was {exact(float(was[largest]))}, now {exact(float(now[largest]))}"
-    return f"{count(chosen.size)} of {plural(math.prod(shape), 'weight')} {_HOW[grade]}; {where} ({values})"
+    index = ", ".join(str(int(axis)) for axis in np.unravel_index(table.index[chosen[largest]], shape))
+    at = f" at index {index}" if index else ""
+    where = f"largest change {number(float(sizes[largest]))}{at}"
+    first, second = ("is", "initial") if how == _OUTLYING else ("was", "now")
+    values = f"{first} {exact(float(was[largest]))}, {second} {exact(float(now[largest]))}"
+    return f"{count(chosen.size)} of {plural(math.prod(shape), 'weight')} {how}; {where} ({values})"

@@ -91,7 +91,7 @@ def _layer_fit(layer: LayerRecord) -> list[Cell]:
     return [
         counted(layer.changed),
         if_known(number(layer.decay, 4), layer.decay, known=not layer.frozen),
-        _median(layer.noise_floor),
+        if_known("", math.nan, known=False) if layer.frozen else _median(layer.noise_floor),
         _median(layer.error_scale),
         Cell(duration(layer.seconds), layer.seconds),
     ]

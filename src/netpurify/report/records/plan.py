@@ -8,9 +8,10 @@ from netpurify.network import Plan
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import to_json
 from netpurify.report.kit.names import missed_modules, module_name
-from netpurify.report.kit.numbers import count, estimate, plural, size
+from netpurify.report.kit.numbers import count, estimate, plural, share, size
 from netpurify.report.kit.sarif import Alert, AlertRule, named_file, sarif_log, unexamined
 from netpurify.report.kit.summary import Statement, Summary
+from netpurify.report.kit.tensor_findings import finding_words, told_first
 from netpurify.report.records.schemas import head
 from netpurify.report.records.tensors import comparison_record
 
@@ -22,6 +23,11 @@ _RULES = {
         "warning",
         "Alterations in this layer cannot be recovered exactly with these inputs and initial weights.",
         "Give more clean inputs, or fewer that span less, and the weights before training.",
+    ),
+    "tensor-altered": AlertRule(
+        "error",
+        "A tensor that is not part of a layer has entries that were altered, or that no training leaves so.",
+        "netpurify recover sets them back.",
     ),
     "module-not-examined": AlertRule(
         "warning", "A module cannot be examined, and its weights may have been trained, or altered."
@@ -37,7 +43,7 @@ def summarise_plan(plan: Plan) -> Summary:
         policy="",
         headline=_headline(plan) if plan.layers else _NOTHING,
         outlook="unseen" if not repairable else "limits" if missed or repairable < layers else "holds",
-        statements=(Statement(_cost(plan)),) if plan.layers else (),
+        statements=(Statement(_coverage(plan)), Statement(_cost(plan))) if plan.layers else (),
         advice=(),
         basis=_BASIS,
         exit_code=1 if missed or not plan.layers else 0,
@@ -54,7 +60,8 @@ def plan_content(plan: Plan) -> dict[str, Any]:
     """The figures of a plan, which stand in the record of a purification too."""
     layers = [_timed(to_json(layer) | {"ratio": to_json(layer.ratio)}) for layer in plan.layers]
     compared = [comparison_record(one) for one in plan.compared]
-    return _timed(to_json(replace(plan, layers=(), compared=())) | {"layers": layers, "compared": compared})
+    whole = {"layers": layers, "compared": compared, "coverage": to_json(plan.coverage)}
+    return _timed(to_json(replace(plan, layers=(), compared=())) | whole)
 
 
 def _timed(record: dict[str, Any]) -> dict[str, Any]:
@@ -69,6 +76,7 @@ def plan_sarif(plan: Plan, context: Context) -> dict[str, Any]:
         InputError: The context does not name the file of the weights.
     """
     verdict = {"verdict": summarise_plan(plan).headline, "repairable": list(plan.repairable)}
+    verdict |= {"coverage": to_json(plan.coverage)}
     return sarif_log(
         _alerts(plan),
         rules=_RULES,
@@ -82,9 +90,22 @@ def _alerts(plan: Plan) -> Iterator[Alert]:
     for layer in plan.layers:
         if not layer.repairable:
             yield Alert("layer-not-recoverable", module_name(layer.name), layer.reason)
+    for one in told_first(plan.compared)[0]:
+        if one.findings:
+            yield Alert("tensor-altered", one.name, finding_words(one, mended=False))
     for module in plan.skipped:
         if module.missed:
             yield Alert("module-not-examined", module_name(module.name), f"{module.kind}: {module.reason}")
+
+
+def _coverage(plan: Plan) -> str:
+    """How much recovery would know."""
+    examined, compared, unknown = (share(part) for part in plan.coverage.shares())
+    return (
+        f"Of {plural(plan.coverage.total, 'weight')}, recover can be expected to examine {examined}, to compare only "
+        f"{compared} (an alteration within the size of training's changes cannot be seen there), and to leave "
+        f"{unknown} unknown."
+    )
 
 
 def _headline(plan: Plan) -> str:

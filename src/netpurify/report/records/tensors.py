@@ -18,12 +18,13 @@ def comparison_record(one: TensorComparison) -> dict[str, Any]:
         "differing": one.differing,
         "usual": number(one.usual),
         "altered_count": one.altered_count,
-        "altered": _entries(one.altered),
-        "impossible": _entries(one.impossible),
-        "outliers": _entries(one.outliers),
+        "altered": entries_record(one.altered),
+        "impossible": entries_record(one.impossible),
+        "outliers": entries_record(one.outliers),
     }
 
 
-def _entries(entries: Entries) -> dict[str, Any]:
-    columns = {"index": entries.index, "was": entries.was, "base": entries.base}
+def entries_record(entries: Entries, *, reference: str = "base") -> dict[str, Any]:
+    """Entries as columns; ``reference`` is what their ``base`` is called."""
+    columns = {"index": entries.index, "was": entries.was, reference: entries.base}
     return {name: to_json(values.tolist()) for name, values in columns.items()}
