@@ -86,7 +86,7 @@ def trial(settings: TableRow, seed: int) -> list[TableRow]:
             **_scanned(scanned, places),
             "scan_seconds": scan_seconds,
             **_purified(result, truth, places),
-            "seconds": seconds,
+            "recover_seconds": seconds,
             "peak_bytes": memory,
             "reasons": "; ".join(sorted(_reasons(result, places))),
         }
@@ -197,7 +197,7 @@ def _altered_line(row: TableRow) -> list[str]:
         *(str(row[name]) for name in ("attack", "altered", "scan_found", "scan_false")),
         f"{_number(row['scan_seconds']):.1f}",
         *(str(row[name]) for name in ("found", "named", "false", "exact")),
-        f"{_number(row['seconds']):.1f}",
+        f"{_number(row['recover_seconds']):.1f}",
         f"{_number(row['peak_bytes']) / 1e6:.0f}",
     ]
 

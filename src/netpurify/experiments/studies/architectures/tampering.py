@@ -22,7 +22,7 @@ def tuned(name: str, base: nn.Module, inputs: Inputs, how: str) -> nn.Module:
         shape = output(network, inputs).shape
     target = torch.randn(shape, generator=torch.Generator().manual_seed(7))
     optimiser = torch.optim.SGD(values, lr=0.05) if how == "head" else torch.optim.AdamW(values, lr=1e-4)
-    for _ in range(60 if how == "head" else 5):
+    for _ in range(30 if how == "head" else 5):
         optimiser.zero_grad()
         (output(network, inputs) - target).square().mean().backward()
         torch.nn.utils.clip_grad_norm_(values, 1.0)
