@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 import netpurify
+from netpurify.experiments.studies.healthy.networks import HealthyCase, make
 from netpurify.network import Purification
 from tests.network.fine_tuning import HEALTHY, WORDS, Tagger, made, tuned
 
@@ -102,3 +103,19 @@ def test_a_vector_alone_in_its_module_is_altered_only_in_few_entries() -> None:
     for count, expected in ((3, 3), (24, 0)):
         value = torch.where(torch.arange(64) < count, base["norm.weight"] + noise, base["norm.weight"])
         assert sum(one.altered_count for one in netpurify.scan(base | {"norm.weight": value}, base).found) == expected
+
+
+def test_a_few_recovered_units_are_no_model_for_the_others() -> None:
+    trained = make(HealthyCase("MLP", "AdamW", 1, "float32", 12))
+    generator = torch.Generator().manual_seed(57)
+    weight = trained.network.get_parameter("1.weight")
+    clean = weight.detach().clone().reshape(-1)
+    places = torch.randperm(clean.numel(), generator=generator)[:20]
+    with torch.no_grad():
+        weight.view(-1)[places] += 0.5
+    policy = netpurify.Recover(trained.initial, proof=False)
+    result = netpurify.purify(trained.network, trained.clean["training inputs"], policy=policy)
+    healthy = torch.ones(clean.numel(), dtype=torch.bool)
+    healthy[places] = False
+    purified = result.model.get_parameter("1.weight").detach().reshape(-1)
+    assert int((purified != clean)[healthy].sum()) <= 10

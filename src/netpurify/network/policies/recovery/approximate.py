@@ -79,9 +79,14 @@ def approximate(regressions: Regressions, outcome: Outcome) -> None:
 
 
 def _others_altered(outcome: Outcome) -> bool:
-    """Whether most of the recovered units had altered weights: then the other units most likely have some as well."""
+    """Whether most of the recovered units had altered weights: then the other units most likely have some as well.
+
+    If fewer than half of the units are recovered, they are no model for the others: after Adam, a few units agree on a
+    fit, and what the others differ from theirs is training.
+    """
     repaired = outcome.replaced.any(axis=1).reshape(-1)[outcome.grade == Grade.RECOVERED]
-    return repaired.size >= evidence.FEW and bool(2 * np.count_nonzero(repaired) > repaired.size)
+    enough = repaired.size >= evidence.FEW and 2 * repaired.size >= outcome.grade.size
+    return enough and bool(2 * np.count_nonzero(repaired) > repaired.size)
 
 
 def _beyond_training(weights: Weights, far: Mask, decay: float) -> Mask:
