@@ -114,8 +114,8 @@ def _pairs(count: int, generator: torch.Generator) -> Inputs:
 
 
 ARCHITECTURES: dict[str, TestedArchitecture] = {
-    "ResNet-18": TestedArchitecture(resnet18, partial(_images, 64), "classifier.1"),
-    "ConvNeXt": TestedArchitecture(convnext, partial(_images, 64), "classifier"),
+    "ResNet-18": TestedArchitecture(resnet18, partial(_images, 32), "classifier.1"),
+    "ConvNeXt": TestedArchitecture(convnext, partial(_images, 32), "classifier"),
     "ViT": TestedArchitecture(vit, partial(_images, 96), "classifier"),
     "GPT-2": TestedArchitecture(gpt2, _tokens, "score"),
     "BERT": TestedArchitecture(bert, _tokens, "classifier"),

@@ -18,6 +18,9 @@ def tuned(name: str, base: nn.Module, inputs: Inputs, how: str) -> nn.Module:
     network = copy.deepcopy(base)
     head = network.get_submodule(ARCHITECTURES[name].head)
     values = list(head.parameters() if how == "head" else network.parameters())
+    network.requires_grad_(requires_grad=False)
+    for value in values:
+        value.requires_grad_()
     with torch.no_grad():
         shape = output(network, inputs).shape
     target = torch.randn(shape, generator=torch.Generator().manual_seed(7))
