@@ -1,12 +1,15 @@
 """Healthy networks come back bit for bit, also where most steps of training were rounded away."""
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 import netpurify
+from netpurify.experiments.studies import architectures
 from netpurify.experiments.studies.healthy.networks import HealthyCase, make
-from netpurify.network import Purification
+from netpurify.network import Grade, Purification, Recover, purify
 from tests.network.fine_tuning import HEALTHY, WORDS, Tagger, made, tuned
 
 ROUNDED = (
@@ -119,3 +122,27 @@ def test_a_few_recovered_units_are_no_model_for_the_others() -> None:
     healthy[places] = False
     purified = result.model.get_parameter("1.weight").detach().reshape(-1)
     assert int((purified != clean)[healthy].sum()) <= 10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_factor_of_decay_that_makes_any_unit_agree_proves_nothing(seed):
+    torch.manual_seed(seed)
+    initial = nn.Sequential(nn.Linear(64, 1))
+    model, inputs, labels = copy.deepcopy(initial), torch.randn(64, 64), torch.randn(64, 1)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(15):
+        optimiser.zero_grad()
+        (model(inputs) - labels).square().mean().backward()
+        optimiser.step()
+    with torch.no_grad():
+        model[0].weight[0, 0] += 0.05
+    result = purify(model, inputs, policy=Recover(initial))  # the rank is 64, the fan-in 65
+    assert result.count(Grade.RECOVERED) == 0
+
+
+@pytest.mark.slow
+def test_biases_that_adam_moved_are_not_altered_in_half_precision():
+    pytest.importorskip("transformers")
+    settings = {"network": "ViT", "tuned": "all", "dtype": "bfloat16", "attack": "none"}
+    (row,) = architectures.trial(settings, 0)
+    assert (row["false"], row["bits_changed"]) == (0, 0)

@@ -154,7 +154,10 @@ def _scan(weights: Path, base: Path, source: Source | None, manner: Manner, repo
     """Scan one file, write and show what was asked for, and give the exit code."""
     from netpurify.cli.comparisons import TensorBar, show_detection
     from netpurify.cli.findings import show_summary
+    from netpurify.cli.model_folders import note_others
 
+    for path in () if manner.quiet else (weights, base):
+        note_others(path)
     with TensorBar(quiet=manner.quiet) as bar:
         asked = {"frozen": manner.patterns, "adapter": manner.adapter, "low_rank": manner.low_rank}
         found = netpurify.scan(weights, base, **asked, progress=bar.follow)

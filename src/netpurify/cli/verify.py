@@ -117,5 +117,5 @@ def _check_proof(claimed: ProofFile, states: Mapping[str, dict[str, Tensor] | No
         f"{module_name(layer.name)}: fits that are no proven minimum: {layer.units - layer.certified}; weights that "
         f"were changed and do not follow from a proven fit: {layer.unexplained}"
         for layer in found.layers
-        if layer.certified < layer.units or layer.unexplained
+        if (layer.certified < layer.units and not layer.half) or layer.unexplained
     ]

@@ -1,6 +1,6 @@
 """Compare tensors with their base, one by one, then settle those that cannot be told without their neighbours."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from netpurify.checkpoint import raw_bytes, unusual
+from netpurify.errors import InputError
 from netpurify.network.comparison import frozen, outliers
 from netpurify.network.comparison.records import Entries, TensorComparison, TensorVerdict
 from netpurify.network.comparison.settling import BESIDE, IN_PART, ONE_BY_ONE, PENDING, ROUNDED, SMALL, settle
@@ -34,6 +35,21 @@ class Options:
     def declared(self, name: str) -> bool:
         """Whether a tensor was said to be frozen."""
         return any(fnmatchcase(name, pattern) for pattern in self.frozen)
+
+
+def require_matches(options: Options, names: Iterable[str]) -> None:
+    """Refuse patterns of frozen tensors that match no name: a misspelt one would switch a check off unseen.
+
+    Raises:
+        InputError: A pattern matches nothing.
+    """
+    known = list(names)
+    for pattern in options.frozen:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            raise InputError(
+                f"frozen must be patterns that match names of tensors; {pattern!r} matches none of {len(known)}, such "
+                f"as {known[:3]}; check its spelling"
+            )
 
 
 def compare_tensors(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from netpurify.network.adapter.reference import UNEXAMINED, Skipped, own_tensors
-from netpurify.network.comparison.comparing import Options, compare_tensors
+from netpurify.network.comparison.comparing import Options, compare_tensors, require_matches
 from netpurify.network.comparison.records import Entries, TensorComparison, TensorVerdict
 from netpurify.network.comparison.settling import ROUNDED
 from netpurify.network.prepared import Network
@@ -34,7 +34,9 @@ def restore_others(network: Network, frozen: Sequence[str] = ()) -> tuple[Tensor
     examined |= {name for layer in network.layers for name, _ in layer.form.tied}
     tensors = {name: tensor for name, tensor, _ in _tensors(network.model) if name in network.contaminated}
     contaminated = {name: network.contaminated[name] for name in tensors}
-    everything = compare_tensors(contaminated, network.initial, Options(tuple(frozen)))
+    options = Options(tuple(frozen))
+    require_matches(options, contaminated)
+    everything = compare_tensors(contaminated, network.initial, options)
     settled = {one.name for one in everything if one.verdict in (TensorVerdict.SAME, TensorVerdict.ALTERED)}
     settled |= {name for name, first in _aliases(network.model) if first in settled}
     network.frozen = frozenset(layer.name for layer in network.layers if settled.issuperset(layer.tensors))

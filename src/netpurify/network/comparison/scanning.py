@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from netpurify import checkpoint
 from netpurify.errors import InputError
 from netpurify.network.adapter.reference import Initial, Seeded, resolve
-from netpurify.network.comparison.comparing import Options, compare_tensor
+from netpurify.network.comparison.comparing import Options, compare_tensor, require_matches
 from netpurify.network.comparison.records import Coverage, TensorComparison, TensorVerdict, coverage_of
 from netpurify.network.comparison.settling import settle
 from netpurify.network.peft.folder import Adapter, load_adapter
@@ -117,6 +117,7 @@ def scan(
                 "the weights and their base must be of the same network; they have no tensor in common: the weights "
                 f"have {names[:5]}, the base {list(second)[:5]}"
             )
+        require_matches(options, names)
         missing = tuple(name for name in second if name not in first)
         found = []
         for number, name in enumerate(names):

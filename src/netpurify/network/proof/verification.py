@@ -37,6 +37,7 @@ class LayerProofCheck:
         kept: Weights of recovered units that differ from the fit but were kept, because they were left unjudged.
         unexplained: Weights that were changed, but equal neither a proven fit nor, in a layer that was never trained,
             the initial weights. Approximate repairs are among them: they have no proof.
+        half: Whether the layer is in half precision, where fits go through rounding and need not be minima.
     """
 
     name: str
@@ -46,6 +47,7 @@ class LayerProofCheck:
     largest_gap: float
     kept: int
     unexplained: int
+    half: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ def _layer(name: str, proofs: Sequence[Proof], settled: set[str], claim: RepairC
         largest_gap=max((float(one.relative_gap.max(initial=0.0)) for one in certificates), default=0.0),
         kept=kept,
         unexplained=int(unexplained.sum()),
+        half=before.dtype in HALF,
     )
 
 
@@ -205,7 +208,7 @@ def _check(proof: Proof, decay: float, claim: RepairClaim) -> _BlockCheck:
     if weights.grid is None:
         fits = _near(after, predicted.astype(after.dtype))
         differs = ~(np.abs(difference - fitted) <= floor)
-        recovered = evidence.proven(certificate, design, differs, np.isnan(difference))
+        recovered = evidence.proven(certificate, design, differs, np.isnan(difference), decayed=decay != 1.0)
     else:
         fits = _rounded(after, predicted, weights.grid)
         judgement = judge(design, difference, floor, fitted)

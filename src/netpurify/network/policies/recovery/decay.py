@@ -106,7 +106,7 @@ def agreeing(regressions: Regressions, decay: float, units: Chosen) -> Iterator[
                 continue
             certificate = lad.verify(design, difference, solution.claim)
             altered = ~(np.asarray(solution.residual) == 0.0)
-            yield evidence.proven(certificate, design, altered, np.isnan(difference))
+            yield evidence.proven(certificate, design, altered, np.isnan(difference), decayed=decay != 1.0)
 
 
 def sample_units(weights: Weights, count: int) -> list[tuple[int, NDArray[np.intp]]]:

@@ -47,7 +47,12 @@ BEYOND = 64.0
 
 
 def proven(
-    certificate: lad.Certificate, design: lad.Design, altered: NDArray[np.bool_], missing: NDArray[np.bool_]
+    certificate: lad.Certificate,
+    design: lad.Design,
+    altered: NDArray[np.bool_],
+    missing: NDArray[np.bool_],
+    *,
+    decayed: bool = False,
 ) -> NDArray[np.bool_]:
     """Units whose fit is the truth: enough weights agree on it, or all do, so that there is nothing to repair.
 
@@ -56,10 +61,14 @@ def proven(
         design: The design of these fits.
         altered: Weights that differ from the fit or are missing, [fan-in, units].
         missing: Weights that are missing, [fan-in, units].
+        decayed: Whether a factor of decay was found: it is one more free number, which makes all weights of a unit
+            agree where the rank is one below the fan-in, altered or not.
     """
     agreeing, differing = (mask[design.live].sum(axis=0) for mask in (~altered, altered & ~missing))
     enough = np.isin(certificate.status, (lad.Status.CLEAN, lad.Status.RECOVERED)) & (certificate.surplus >= SURPLUS)
     enough &= agreeing - design.rank >= _REDUNDANCY * differing
+    if decayed:
+        return enough
     return enough | ((certificate.status == lad.Status.CLEAN) & (certificate.zeros == design.fan_in))
 
 

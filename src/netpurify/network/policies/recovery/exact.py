@@ -86,7 +86,8 @@ class _GroupFits:
     def _proven(self, fit: UnitFits, missing: Mask) -> Mask:
         """Units whose fit is the truth; in half precision also those of which every weight has its initial bits."""
         if fit.judgement is None:
-            return evidence.proven(fit.proven_certificate, fit.design, fit.altered, missing)
+            decayed = self._regressions.decay != 1.0
+            return evidence.proven(fit.proven_certificate, fit.design, fit.altered, missing, decayed=decayed)
         return fit.judgement.proven | self._regressions.weights.untouched(self._group, fit.units)
 
     def unjudged(self) -> Mask:
@@ -113,7 +114,20 @@ class _GroupFits:
         sizes = np.abs(contaminated - self.fitted[:, repeating])
         small = (sizes <= evidence.BEYOND * self.usual_change) | (self.usual_change == 0.0)
         unjudged[:, repeating] |= differs[:, repeating] & small
-        return unjudged
+        return unjudged | (differs & self._own_biases())
+
+    def _own_biases(self) -> Mask:
+        """In half precision, biases that differ from the fit by no more than training changes weights.
+
+        Rounding hides whether the weights of a unit changed in steps of equal size, as Adam makes them. A small bias is
+        rounded less than the weights, and would be the only one to show that the fit is not the truth.
+        """
+        weights = self._regressions.weights
+        if weights.grid is None:
+            return np.zeros_like(self.altered)
+        with np.errstate(invalid="ignore"):
+            sizes = np.abs(weights.contaminated[self._group].astype(np.float64) - self.fitted)
+        return weights.bias_row[:, None] & (sizes <= evidence.CLEAR * self.usual_change)
 
 
 def recover_group(regressions: Regressions, group: int, fits: Iterable[UnitFits], outcome: Outcome) -> None:
