@@ -55,7 +55,7 @@ healthy networks, by `recover`.
 def grid(mode: Mode) -> list[TableRow]:
     """All networks; the quick grid has the smallest, the full one all attacks on convolutions that were tuned whole."""
     names = ("LSTM tagger",) if mode == "quick" else tuple(ARCHITECTURES)
-    cells = [
+    cells: list[TableRow] = [
         {"network": name, "tuned": how, "dtype": dtype, "attack": attack}
         for name in names
         for how in TUNED
