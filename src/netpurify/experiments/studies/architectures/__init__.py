@@ -36,7 +36,7 @@ changed, a block of a matrix set to zero. `scan` has the two sets of weights and
 *Found*: altered weights that are called altered, impossible or outlying (by `recover`: replaced). *Named*: those that
 `recover` lists as suspicious. *False*: weights that are called so and were not altered. *Exact*: replaced weights that
 have their old bits again (in float32, of trained layers, up to 1e-5 of the tensor's largest weight). *Bits changed*: of
-healthy networks, by `recover`. Convolutions that were tuned whole take a minute each, so of these only the full mode has
+healthy networks, by `recover`. Convolutions that were tuned whole take a minute each: of these only the full mode has
 more attacks than flipped bits.
 
 ## Healthy networks
