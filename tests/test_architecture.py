@@ -108,23 +108,25 @@ def test_mathematics_know_nothing_of_networks():
 
 def test_public_names():
     assert netpurify.__all__ == [
-        "Defence", "Defend", "DisagreementError", "Grade", "InputError", "NetpurifyError", "Plan", "Project",
-        "Purification", "Recover", "Seeded", "check", "checkpoint", "contaminate", "data", "engine",
-        "experiments", "findings", "lad", "load_defended", "load_pretrained", "network", "paper", "purify",
-        "report", "scan",
+        "Defence", "Defend", "DisagreementError", "Grade", "Hunt", "InputError", "NetpurifyError", "Plan",
+        "Project", "Purification", "Recover", "Seeded", "Unlearn", "Unlearning", "check", "checkpoint",
+        "contaminate", "data", "engine", "experiments", "findings", "hunt", "lad", "load_defended",
+        "load_pretrained", "network", "paper", "purify", "report", "scan",
     ]  # fmt: skip
     assert network.__all__ == [
-        "DOUBT_SHARE", "EDGES", "HELD_OUT", "LEAST_DISAGREEMENT", "Adapter", "Agreement", "Altered",
-        "Coverage", "Defence", "Defend", "DefendedLayer", "Entries", "FitOptions", "Grade", "Guard", "Layer",
+        "DOUBT_SHARE", "EDGES", "FAMILIES", "HELD_OUT", "LEAST_DISAGREEMENT", "Adapter", "Agreement",
+        "Altered", "Coverage", "Defence", "Defend", "DefendedLayer", "Disagreement", "Entries", "Expectation",
+        "FamilyHunt", "FitOptions", "FoundTrigger", "Grade", "Guard", "HealthyLevel", "Hunt", "Layer",
         "LayerPlan", "LayerPolicy", "LayerProofCheck", "LayerRecord", "LowRankFinding", "MergeCheck",
         "MergeDifference", "Network", "Outcome", "Plan", "Policy", "Probe", "Project", "Proof", "ProofCheck",
         "ProofFile", "Purification", "PurifiedLayer", "Recover", "Regressions", "RepairClaim", "Scan",
         "Seeded", "Skipped", "Span", "SpanError", "Step", "TensorComparison", "TensorVerdict", "Tolerance",
-        "UnitFits", "Weights", "allowed_disagreement", "build_design", "capture", "check", "check_merged",
-        "compare_tensors", "expected_merge", "fill", "fit_units", "from_config", "layer_by_layer",
-        "layers_of", "load_adapter", "load_defended", "load_pretrained", "load_proof", "low_rank_alterations",
-        "names_in", "place_guards", "pose", "prepare", "probe", "purify", "purify_layers", "register_layer",
-        "resolve", "save_proof", "scan", "verify_proof",
+        "TriggerFamily", "UnitFits", "Unlearn", "Unlearning", "Weights", "allowed_disagreement",
+        "build_design", "calibrate", "capture", "check", "check_merged", "compare_tensors", "expectation_for",
+        "expected_merge", "fill", "fit_units", "from_config", "healthy_level", "hunt", "layer_by_layer",
+        "layers_of", "load_adapter", "load_defended", "load_expectation", "load_pretrained", "load_proof",
+        "low_rank_alterations", "names_in", "place_guards", "pose", "prepare", "probe", "purify",
+        "purify_layers", "register_family", "register_layer", "resolve", "save_proof", "scan", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Claim", "Design", "OddsEstimate", "SimulatedOdds", "Solution", "Statistics", "Status",

@@ -15,12 +15,13 @@ import netpurify
 from netpurify import findings, lad, report
 from netpurify.contaminate import LAWS, TRIGGERS, Normal, contaminate, poison
 from netpurify.lad.stages import pipeline
-from netpurify.network import Grade, capture, prepare
+from netpurify.network import FAMILIES, Grade, capture, hunt, prepare
 from netpurify.network.adapter.layers import KINDS
 
 GUIDE = Path(__file__).parents[1] / "docs" / "extend.md"
 HEADINGS = [
-    "A noise law", "A trigger", "A layer type", "A policy", "A solver stage", "A figure", "A report format",
+    "A noise law", "A trigger", "A family of triggers", "A layer type", "A policy", "A solver stage", "A figure",
+    "A report format",
 ]  # fmt: skip
 
 
@@ -42,7 +43,8 @@ def example(monkeypatch):
 
     yield run
     KINDS[:] = kinds
-    for table, name in ((LAWS.classes, "swell"), (TRIGGERS.classes, "frame"), (report.FORMATS, "csv")):
+    tables = ((LAWS.classes, "swell"), (TRIGGERS.classes, "frame"), (report.FORMATS, "csv"), (FAMILIES, "column"))
+    for table, name in tables:
         table.pop(name, None)
 
 
@@ -83,6 +85,19 @@ def test_law(example):
     assert 200 < int(hit.sum()) < 400
     assert torch.equal(ratio[~hit], torch.ones(int((~hit).sum())))
     assert 1.9 < float(ratio[hit].max()) <= 2.0
+
+
+def test_family(example):
+    column = example("A family of triggers").Column
+    drawn = torch.Generator().manual_seed(0)
+    network = nn.Linear(6, 4)
+    with torch.no_grad():
+        network.weight.copy_(torch.randn(4, 6, generator=drawn))
+        network.weight[:, 5] = torch.tensor([0.0, 9.0, 0.0, 0.0])  # a large sixth column leads to class 1
+    found = hunt(network, torch.randn(200, 6, generator=drawn), families=["column"]).families[0]
+    assert isinstance(found.best.trigger, column)
+    assert (found.best.target, found.best.trigger.place) == (1, 5)
+    assert found.best.success > 0.9
 
 
 def test_trigger(example):

@@ -4,6 +4,8 @@
     netpurify.scan("tuned.safetensors", "base.safetensors")              what was altered, without inputs or repair
     result = netpurify.purify(model, inputs, policy=Recover(initial))    a copy, what was altered, a proof
     result = netpurify.purify(model, inputs, policy=Defend())            a poisoned deep network: no proof, a bound
+    netpurify.hunt(model, images)                                        is there a backdoor? nothing is changed
+    result = netpurify.purify(model, images, policy=Unlearn())           hunt, then train it away: no proof, a bound
 
 A tour, from the mathematics up:
 
@@ -31,12 +33,16 @@ if TYPE_CHECKING:
         Defence,
         Defend,
         Grade,
+        Hunt,
         Plan,
         Project,
         Purification,
         Recover,
         Seeded,
+        Unlearn,
+        Unlearning,
         check,
+        hunt,
         load_defended,
         load_pretrained,
         purify,
@@ -48,6 +54,7 @@ __all__ = [
     "Defend",
     "DisagreementError",
     "Grade",
+    "Hunt",
     "InputError",
     "NetpurifyError",
     "Plan",
@@ -55,6 +62,8 @@ __all__ = [
     "Purification",
     "Recover",
     "Seeded",
+    "Unlearn",
+    "Unlearning",
     "check",
     "checkpoint",
     "contaminate",
@@ -62,6 +71,7 @@ __all__ = [
     "engine",
     "experiments",
     "findings",
+    "hunt",
     "lad",
     "load_defended",
     "load_pretrained",

@@ -22,6 +22,7 @@ COMMANDS = {
     "scan": ["scan", "netpurify-demo/contaminated.safetensors", "--against", "netpurify-demo/purified.safetensors"],
     "diff": ["diff", "netpurify-demo/contaminated.safetensors", "netpurify-demo/purified.safetensors"],
 }  # fmt: skip
+OTHERS = ("project", "defend", "hunt", "unlearn", "demo")
 CODES = {"check": 0, "recover": 1, "verify": 0, "contaminate": 0, "diff": 1, "scan": 1}
 
 
@@ -66,7 +67,7 @@ def commands_of_the_guide():
 def test_guide_runs_as_it_stands(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     commands = commands_of_the_guide()
-    assert {words[1] for words, _ in commands} == {*COMMANDS, "project", "defend", "demo"}
+    assert {words[1] for words, _ in commands} == {*COMMANDS, *OTHERS}
     for (program, *arguments), code in commands:
         done = run(*arguments)
         assert (program, done.code) == ("netpurify", code), (arguments, done.err)
@@ -76,7 +77,7 @@ def test_guide_names_no_option_that_is_not_there(run):
     named = set(re.findall(r"--[a-z][a-z-]+", GUIDE.read_text()))
     known = {
         option
-        for command in (*COMMANDS, "project", "defend", "demo", "theory")
+        for command in (*COMMANDS, *OTHERS, "theory")
         for option in re.findall(r"--[a-z-]+", run(command, "--help").out)
     }
     assert named <= known

@@ -15,7 +15,9 @@ from netpurify import checkpoint
 from netpurify.lad import Status
 from netpurify.network import load_proof
 
-COMMANDS = ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "scan", "demo")
+COMMANDS = (
+    "check", "recover", "project", "defend", "hunt", "unlearn", "verify", "contaminate", "diff", "scan", "demo"
+)  # fmt: skip
 
 
 def purified(run, common, folder, *more, weights="contaminated.safetensors"):

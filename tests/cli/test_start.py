@@ -16,6 +16,7 @@ from netpurify.cli import options
 from netpurify.contaminate import LAWS
 from netpurify.data import names
 from netpurify.experiments.figures import FIGURES
+from netpurify.network import FAMILIES
 from netpurify.paper.training import Regime
 
 HEAVY = {"torch", "numba", "scipy", "numpy", "matplotlib", "pandas", "loky", "safetensors"}
@@ -32,11 +33,13 @@ PURIFY = ["recover", "absent.pt", "--factory", "models:build", "--data", "absent
 LIGHT = [
     ([], 2), (["--help"], 0), (["--version"], 0), (["nonsense"], 2), (["--nonsense"], 2),
     *(([command, "--help"], 0) for command in
-      ("check", "recover", "project", "defend", "verify", "contaminate", "diff", "demo", "reproduce", "study", "theory",
-       "data")),
+      ("check", "recover", "project", "defend", "hunt", "unlearn", "verify", "contaminate", "diff", "demo", "reproduce",
+       "study", "theory", "data")),
     (["data", "fetch", "--help"], 0), (["data", "fetch", "imagenet"], 2),
     (["recover"], 2), (["recover", "a.pt", "--batch", "0"], 2), (PURIFY, 2), ([*PURIFY, "--initial-seed", "1"], 2),
     (["purify", *PURIFY[1:]], 2), (["defend", *PURIFY[1:], "--rank", "3"], 2),
+    (["unlearn", *PURIFY[1:], "--family", "aura"], 2), (["hunt", *PURIFY[1:-2]], 2),
+    (["hunt", *PURIFY[1:-2], "--family", "aura"], 2),
     (["defend", *PURIFY[1:], "--strength", "much"], 2), (["project", *PURIFY[1:], "--rank", "x"], 2),
     ([*PURIFY, "--engine", "nope"], 2), ([*PURIFY, "--size", "wide"], 2), ([*PURIFY, "--size", "9" * 5000 + "x1"], 2),
     ([*PURIFY, "--mean", "a"], 2), ([*PURIFY, "--noise-floor", "inf"], 2),
@@ -98,6 +101,7 @@ def test_lazy_names_are_those_that_type_checkers_see():
 
 def test_names_that_the_command_line_knows_are_those_of_the_library():
     assert tuple(LAWS.classes) == options.LAWS
+    assert tuple(FAMILIES) == options.FAMILIES
     assert tuple(FIGURES) == options.FIGURES
     assert Regime.__args__ == options.REGIMES
     assert set(options.DATA_SETS) == {name for name in names() if name != "mnist-sample"}

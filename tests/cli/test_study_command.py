@@ -34,7 +34,7 @@ def test_plan_says_the_cost_and_runs_nothing(run, tmp_path):
     [
         (
             ["astrology"],
-            "evidence, limits, half, optimisers, architectures; got 'astrology'",
+            "evidence, limits, half, optimisers, architectures, unlearn; got 'astrology'",
         ),
         (["recovery", "--quick", "--full"], "exclude each other"),
         (["recovery", "--engine", "abacus"], "engine must be"),

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from netpurify import report
-from tests.report import made_defences
+from tests.report import made_defences, made_hunts
 from tests.report import made_purifications as made
 from tests.report.browser import BROWSER, browse, logged
 
@@ -123,6 +123,18 @@ def test_page_of_a_defence_is_silent_and_fits_a_phone(tmp_path):
     report.save(tmp_path / "page.html", page)
     assert logged(tmp_path / "page.html") == []
     assert ask(page, tmp_path, "return page.documentElement.scrollWidth;", width=360) == 360
+
+
+@pytest.mark.parametrize("make", [made_hunts.several, made_hunts.repaired, made_hunts.hostile])
+def test_pages_of_hunts_are_silent_and_fit_a_phone(make, tmp_path):
+    page = report.page(make(), files={"Weights": "unbroken" * 30})
+    report.save(tmp_path / "page.html", page)
+    assert logged(tmp_path / "page.html") == []
+    script = (
+        "const shown = [...page.querySelectorAll('img')].map((one) => one.complete && one.naturalWidth > 0);"
+        "return [page.documentElement.scrollWidth, shown.length > 0 && shown.every(Boolean)];"
+    )
+    assert ask(page, tmp_path, script, width=360) == [360, True]
 
 
 def test_altered_weights_can_be_searched(page, tmp_path):

@@ -187,7 +187,8 @@ def test_plan_is_summed_up_and_recorded():
 
 
 def test_what_is_no_result_is_refused():
-    with pytest.raises(InputError, match="one of Purification, Defence, Plan, Detection, Scan; got int"):
+    known = "Purification, Defence, Hunt, Unlearning, Plan, Detection, Scan"
+    with pytest.raises(InputError, match=f"one of {known}; got int"):
         report.summarise(3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a Defence names none"):
         report.sarif(made_defences.automatic(), file="m.pt")  # type: ignore[arg-type]

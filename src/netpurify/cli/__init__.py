@@ -1,6 +1,6 @@
 """The command line: each command parses, calls one public function, shows the result and chooses the exit code.
 
-Exit codes: 0 all well, 1 findings, or a defence that costs too much, 2 usage or bad input, 3 a fault of netpurify or of
+Exit codes: 0 all well, 1 findings, or a repair that costs too much, 2 usage or bad input, 3 a fault of netpurify or of
 its installation, 130 interrupted. Nothing here imports torch before a command has work for it.
 """
 

@@ -16,12 +16,14 @@ from netpurify.cli import (
     defend,
     demo,
     diff,
+    hunt,
     project,
     recover,
     reproduce,
     scan,
     study,
     theory,
+    unlearn,
     verify,
 )
 from netpurify.cli.screen import complain, complain_at_length
@@ -43,6 +45,8 @@ app.command("check")(check.check)
 app.command("recover")(recover.recover)
 app.command("project")(project.project)
 app.command("defend")(defend.defend)
+app.command("hunt")(hunt.hunt)
+app.command("unlearn")(unlearn.unlearn)
 app.command("verify")(verify.verify)
 app.command("contaminate")(contaminate.contaminate)
 app.command("diff")(diff.diff)

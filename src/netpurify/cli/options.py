@@ -12,12 +12,12 @@ import typer
 from netpurify.errors import InputError
 
 
-def _registered(file: str, table: str) -> tuple[str, ...]:
-    """Names that a module registers in a table by decorators, read from its source: importing it would load torch."""
+def _registered(file: str, register: str) -> tuple[str, ...]:
+    """Names that a module gives to a decorator of its classes, read from its source: importing it would load torch."""
     source = resources.files("netpurify").joinpath(file).read_text(encoding="utf-8")
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     calls = [call for node in classes for call in node.decorator_list if isinstance(call, ast.Call)]
-    return tuple(ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == f"{table}.register")
+    return tuple(ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == register)
 
 
 def _figures() -> tuple[int, ...]:
@@ -27,7 +27,16 @@ def _figures() -> tuple[int, ...]:
     return tuple(sorted(int(name.removeprefix("figure")) for name in names if re.fullmatch(r"figure\d+", name)))
 
 
-LAWS = _registered("contaminate/weights/laws.py", "LAWS")
+def _families() -> tuple[str, ...]:
+    """Names of all families of triggers in the order of their table, read from its source."""
+    room = "network/hunting/families"
+    source = resources.files("netpurify").joinpath(room, "__init__.py").read_text(encoding="utf-8")
+    first = next(node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom))
+    return tuple(name for alias in first.names for name in _registered(f"{room}/{alias.name}.py", "register_family"))
+
+
+LAWS = _registered("contaminate/weights/laws.py", "LAWS.register")
+FAMILIES = _families()
 REGIMES = ("joint", "sequential", "sequential-fixed")
 FIGURES = _figures()
 LAST_OF_THE_PAPER = 13
@@ -41,6 +50,7 @@ STUDIES = (
     "half",
     "optimisers",
     "architectures",
+    "unlearn",
 )
 DATA_SETS = ("mnist", "cifar10")
 _MANY = 10**9
@@ -76,6 +86,18 @@ Initial = Annotated[Path | None, typer.Option(help="The weights before training:
 InitialSeed = Annotated[
     int | None,
     typer.Option(min=0, max=2**63 - 1, help="Instead: torch's seed with which the factory makes the initial weights."),
+]
+Families = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--family",
+        metavar="NAME",
+        help=f"Search this family of triggers; may be given again. Else all: {', '.join(FAMILIES)}.",
+    ),
+]
+Expected = Annotated[
+    Path | None,
+    typer.Option(help="What healthy networks show, as calibrate(hunts).save wrote it; else what was measured here."),
 ]
 Layers = Annotated[
     list[str] | None, typer.Option("--layer", metavar="NAME", help="Only this layer; may be given again. Else all.")

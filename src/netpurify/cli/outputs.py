@@ -21,7 +21,7 @@ from netpurify.errors import InputError
 from netpurify.report import json_text, save
 
 if TYPE_CHECKING:
-    from netpurify.network import Defence, Purification
+    from netpurify.network import Defence, Hunt, Purification, Unlearning
     from netpurify.report import Detection
 
 SCREEN = Path("-")
@@ -130,12 +130,14 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def write_reports(
-    result: Purification | Defence | Detection, reports: Mapping[str, Path | None], files: Mapping[str, Path]
+    result: Purification | Defence | Unlearning | Hunt | Detection,
+    reports: Mapping[str, Path | None],
+    files: Mapping[str, Path],
 ) -> None:
     """Write all reports that were asked for, then print those whose file is ``-``.
 
     Args:
-        result: What ``purify`` gave, or what was detected.
+        result: What ``purify`` or ``hunt`` gave, or what was detected.
         reports: Files by the name of their format.
         files: The files that went in and came out, by their role.
 

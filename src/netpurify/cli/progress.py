@@ -1,4 +1,4 @@
-"""Progress of a purification or a defence, layer by layer, with the time that is left."""
+"""Progress of purifications, defences and hunts, with the time that is left."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -70,6 +70,47 @@ def sweeps(inputs: int, *, quiet: bool) -> Iterator[Callable[[str, int, int], No
             bar.to(done, total, f"{done} of {plural(total, 'fit')}{took}{left}", name=now)
 
         yield follow
+
+
+@contextmanager
+def hunting(inputs: int, families: int, *, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Follows ``network.hunt``, which searches several families at a time."""
+    if quiet:
+        yield None
+        return
+    note(f"clean inputs: {inputs}, families of triggers: {families}; nothing is changed")
+    with Bar("hunt") as bar:
+        yield _stages(bar, "family", "families")
+
+
+@contextmanager
+def unlearning(inputs: int, families: int, *, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Follows ``Unlearn``: a hunt, steps of training, and another hunt."""
+    if quiet:
+        yield None
+        return
+    held_out = f"of which {inputs // HELD_OUT} are held out to judge the repair"
+    note(f"clean inputs: {inputs}, {held_out}; families of triggers: {families}, searched before and after training")
+    with Bar("unlearn") as bar:
+        yield _stages(bar, "step", "steps")
+
+
+def _stages(bar: Bar, one: str, several: str) -> Callable[[str, int, int], None]:
+    """Shows how many stages are done; they take about as long as each other."""
+    begun = time.monotonic()
+    ended = False
+
+    def follow(_: str, done: int, total: int) -> None:
+        nonlocal ended
+        if ended:  # the end is told once, though the last stage ends there too
+            return
+        ended = done >= total
+        spent = time.monotonic() - begun
+        left = f", about {clock(spent * (total - done) / done)} left" if 0 < done < total else ""
+        took = "" if done < total else f" in {duration(spent)}"
+        bar.to(done, total, f"{done} of {total} {one if total == 1 else several}{took}{left}")
+
+    return follow
 
 
 @contextmanager

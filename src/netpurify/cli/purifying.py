@@ -1,4 +1,4 @@
-"""What ``recover``, ``project`` and ``defend`` have in common: their options, their checks, what they write."""
+"""What ``recover``, ``project``, ``defend`` and ``unlearn`` have in common: options, checks, what they write."""
 
 # No ``from __future__ import annotations`` here: the fields below are options, whose types the parser reads.
 import json

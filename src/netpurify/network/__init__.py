@@ -4,6 +4,8 @@
     result = purify(model, inputs, policy=Recover(initial))           a copy, what was altered, a proof
     result.model, result.altered, result.verify()
     defence = purify(model, inputs, policy=Defend())                  deep networks, poisoned in training; no proof
+    found = hunt(model, images)                                       is there a backdoor? nothing is changed
+    repaired = purify(model, images, policy=Unlearn())                hunt, then train it away; no proof
 
 A network may come from a Hugging Face folder: ``model = load_pretrained("folder")``, with netpurify[hf].
 
@@ -27,12 +29,27 @@ from netpurify.network.adapter.names import names_in
 from netpurify.network.adapter.reference import Seeded, Skipped, resolve
 from netpurify.network.adapter.span import Span, SpanError
 from netpurify.network.adapter.weights import Weights
-from netpurify.network.agreement import Agreement
+from netpurify.network.agreement import Agreement, Disagreement
 from netpurify.network.comparison.comparing import compare_tensors
 from netpurify.network.comparison.records import Coverage, Entries, TensorComparison, TensorVerdict
 from netpurify.network.comparison.scanning import Scan, scan
 from netpurify.network.filling import fill
 from netpurify.network.fitting import FitOptions, Regressions, UnitFits, build_design, fit_units, pose
+from netpurify.network.hunting import (
+    FAMILIES,
+    Expectation,
+    FamilyHunt,
+    FoundTrigger,
+    HealthyLevel,
+    Hunt,
+    TriggerFamily,
+    calibrate,
+    expectation_for,
+    healthy_level,
+    hunt,
+    load_expectation,
+    register_family,
+)
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
 from netpurify.network.peft.folder import Adapter, load_adapter
@@ -57,6 +74,7 @@ from netpurify.network.policies.project import Project
 from netpurify.network.policies.recover import Recover
 from netpurify.network.policies.recovery.low_rank import LowRankFinding, low_rank_alterations
 from netpurify.network.policies.recovery.probe import Probe, probe
+from netpurify.network.policies.unlearning import Unlearn, Unlearning
 from netpurify.network.prepared import Network, capture, prepare
 from netpurify.network.pretrained import from_config, load_pretrained
 from netpurify.network.proof.file import ProofFile, load_proof, save_proof
@@ -69,6 +87,7 @@ from netpurify.network.tolerance import Tolerance
 __all__ = [
     "DOUBT_SHARE",
     "EDGES",
+    "FAMILIES",
     "HELD_OUT",
     "LEAST_DISAGREEMENT",
     "Adapter",
@@ -78,10 +97,16 @@ __all__ = [
     "Defence",
     "Defend",
     "DefendedLayer",
+    "Disagreement",
     "Entries",
+    "Expectation",
+    "FamilyHunt",
     "FitOptions",
+    "FoundTrigger",
     "Grade",
     "Guard",
+    "HealthyLevel",
+    "Hunt",
     "Layer",
     "LayerPlan",
     "LayerPolicy",
@@ -113,22 +138,30 @@ __all__ = [
     "TensorComparison",
     "TensorVerdict",
     "Tolerance",
+    "TriggerFamily",
     "UnitFits",
+    "Unlearn",
+    "Unlearning",
     "Weights",
     "allowed_disagreement",
     "build_design",
+    "calibrate",
     "capture",
     "check",
     "check_merged",
     "compare_tensors",
+    "expectation_for",
     "expected_merge",
     "fill",
     "fit_units",
     "from_config",
+    "healthy_level",
+    "hunt",
     "layer_by_layer",
     "layers_of",
     "load_adapter",
     "load_defended",
+    "load_expectation",
     "load_pretrained",
     "load_proof",
     "low_rank_alterations",
@@ -139,6 +172,7 @@ __all__ = [
     "probe",
     "purify",
     "purify_layers",
+    "register_family",
     "register_layer",
     "resolve",
     "save_proof",

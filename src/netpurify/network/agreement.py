@@ -1,8 +1,10 @@
 """How two networks' outputs on the same inputs compare."""
 
+import math
 from dataclasses import dataclass
 
 import torch
+from scipy.special import betaincinv
 from torch import Tensor
 
 
@@ -19,6 +21,32 @@ class Agreement:
     inputs: int
     same: float
     change: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """How many held-out clean inputs change their class: no more of their accuracy can be lost.
+
+    Attributes:
+        inputs: How many clean inputs were held out.
+        differing: How many of them the repaired network gives another class than the contaminated network does.
+    """
+
+    inputs: int
+    differing: int
+
+    @property
+    def share(self) -> float:
+        """Share of the held-out inputs that change their class."""
+        return self.differing / self.inputs if self.inputs else math.nan
+
+    def bound(self, level: float = 0.95) -> float:
+        """Upper end of the exact one-sided interval for the share on inputs like these (Clopper and Pearson)."""
+        if not self.inputs:
+            return math.nan
+        if self.differing == self.inputs:
+            return 1.0
+        return float(betaincinv(self.differing + 1, self.inputs - self.differing, level))
 
 
 def compare(before: list[Tensor | None], after: list[Tensor | None]) -> Agreement:

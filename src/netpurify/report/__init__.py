@@ -1,4 +1,4 @@
-"""Reports of purifications, defences, scans and the paper's figures: pages, JSON records, SARIF logs and plots.
+"""Reports of purifications, defences, hunts, scans and the paper's figures: pages, JSON records, SARIF logs and plots.
 
     report.write(result, {"page": "report.html", "record": "report.json"})   a purification or a defence as files
     report.summarise(result)                            the same in words, with the exit code of the command line
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from netpurify.report.comparison.detection import Detection
     from netpurify.report.errata_page import errata_markdown
     from netpurify.report.formats import FORMATS, Format, render, write
+    from netpurify.report.hunt.words import percent, points, strongest_families
     from netpurify.report.kit.files import save
     from netpurify.report.kit.groups import (
         fold,
@@ -54,6 +55,7 @@ _MODULES = {
     "comparison.detection": ("Detection",),
     "errata_page": ("errata_markdown",),
     "formats": ("FORMATS", "Format", "render", "write"),
+    "hunt.words": ("percent", "points", "strongest_families"),
     "kit.files": ("save",),
     "kit.groups": (
         *("fold", "fold_healthy", "fold_skipped", "healthy_words", "same_reason", "skipped_words"),
@@ -114,9 +116,11 @@ __all__ = [
     "number",
     "other_words",
     "page",
+    "percent",
     "place",
     "plot",
     "plural",
+    "points",
     "policy_name",
     "record",
     "render",
@@ -129,6 +133,7 @@ __all__ = [
     "share",
     "size",
     "skipped_words",
+    "strongest_families",
     "summarise",
     "sweep_record",
     "told_first",

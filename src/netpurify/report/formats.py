@@ -30,7 +30,8 @@ class Format:
         help: What the help of the command line says about the option.
         writer: ``"package.module:function"`` of a function that takes a result and a ``Context`` and gives the text.
         printer: The same for a function whose text is printed if ``-`` stands for the file; empty if it cannot be.
-        kinds: Kinds of results that it is for: ``"purification"``, ``"defence"``, ``"scan"``.
+        kinds: Kinds of results that it is for: ``"purification"``, ``"defence"``, ``"scan"``, ``"hunt"``,
+            ``"unlearning"``.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Format:
     help: str
     writer: str
     printer: str = ""
-    kinds: tuple[str, ...] = ("purification", "defence", "scan")
+    kinds: tuple[str, ...] = ("purification", "defence", "scan", "hunt", "unlearning")
 
 
 FORMATS: dict[str, Format] = {
@@ -78,7 +79,7 @@ def render(
     """The text of one report.
 
     Args:
-        result: What ``purify`` or ``scan`` gave.
+        result: What ``purify``, ``scan`` or ``hunt`` gave.
         name: Of the format, among ``FORMATS``.
         title: Heading of a page; ``None`` for a general one.
         command: The command that was run, if there was one.
@@ -105,7 +106,7 @@ def write(result: Result, outputs: Mapping[str, str | Path | None], **context: A
         report.write(result, {"page": "report.html", "record": "report.json"}, command="netpurify recover ...")
 
     Args:
-        result: What ``purify`` or ``scan`` gave.
+        result: What ``purify``, ``scan`` or ``hunt`` gave.
         outputs: Files by the name of their format; formats with ``None`` are left out.
         **context: ``title``, ``command``, ``files`` and ``plan`` as in ``render``.
 

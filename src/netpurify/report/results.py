@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netpurify.errors import InputError
-from netpurify.network import Defence, Plan, Purification, Scan
+from netpurify.network import Defence, Hunt, Plan, Purification, Scan, Unlearning
 from netpurify.report.comparison.detection import Detection
 from netpurify.report.comparison.page import detection_page
 from netpurify.report.comparison.record import detection_record
@@ -14,6 +14,9 @@ from netpurify.report.comparison.summary import summarise_detection
 from netpurify.report.defence.page import defence_page
 from netpurify.report.defence.record import defence_record
 from netpurify.report.defence.summary import summarise_defence
+from netpurify.report.hunt.page import hunt_page
+from netpurify.report.hunt.record import hunt_record
+from netpurify.report.hunt.summary import summarise_hunt
 from netpurify.report.kit.context import Context
 from netpurify.report.kit.json_values import json_text
 from netpurify.report.kit.summary import Summary
@@ -22,8 +25,11 @@ from netpurify.report.purification.record import purification_record
 from netpurify.report.purification.sarif import purification_sarif
 from netpurify.report.purification.summary import summarise_purification
 from netpurify.report.records.plan import plan_record, plan_sarif, summarise_plan
+from netpurify.report.unlearning.page import unlearning_page
+from netpurify.report.unlearning.record import unlearning_record
+from netpurify.report.unlearning.summary import summarise_unlearning
 
-Result = Purification | Defence | Scan | Detection
+Result = Purification | Defence | Scan | Detection | Hunt | Unlearning
 """What a page can be made of."""
 
 
@@ -40,6 +46,8 @@ class _Products:
 _PRODUCTS = {
     Purification: _Products(summarise_purification, purification_record, purification_page, purification_sarif),
     Defence: _Products(summarise_defence, defence_record, defence_page),
+    Hunt: _Products(summarise_hunt, hunt_record, hunt_page),
+    Unlearning: _Products(summarise_unlearning, unlearning_record, unlearning_page),
     Plan: _Products(summarise_plan, lambda plan, _context: plan_record(plan), sarif=plan_sarif),
     Detection: _Products(summarise_detection, detection_record, detection_page, detection_sarif),
     Scan: _Products(
@@ -64,7 +72,7 @@ def page(
     files: Mapping[str, str] | None = None,
     plan: Plan | None = None,
 ) -> str:
-    """A purification, defence or scan as one HTML page that loads nothing. The arguments are those of ``render``."""
+    """What ``purify``, ``scan`` or ``hunt`` gave as one HTML page that loads nothing; arguments as in ``render``."""
     return page_text(result, Context(title, command, files or {}, plan))
 
 
@@ -72,11 +80,11 @@ def record(result: Result | Plan, *, plan: Plan | None = None) -> dict[str, Any]
     """Everything about a result but the weights, for ``json.dumps(..., allow_nan=False)``.
 
     Args:
-        result: What ``purify``, ``scan`` or ``check`` gave.
-        plan: What ``check`` had said of the same network, if it was asked; there is none of a defence.
+        result: What ``purify``, ``scan``, ``hunt`` or ``check`` gave.
+        plan: What ``check`` had said of the same network, if it was asked; there is none of a defence or a hunt.
 
     Raises:
-        InputError: There is a plan of a defence.
+        InputError: There is a plan of a result that recovers nothing.
     """
     return _products(result).record(result, Context(plan=plan))
 
@@ -94,7 +102,7 @@ def sarif(result: Purification | Scan | Detection | Plan, *, file: str) -> dict[
         notifications.
 
     Raises:
-        InputError: It is a defence, which names no weight as altered.
+        InputError: It is a defence or a hunt, which name no weight as altered.
     """
     return _sarif(result, Context(files={"contaminated": file, "weights": file}))
 
@@ -104,7 +112,7 @@ def page_text(result: Result, context: Context) -> str:
     make = _products(result).page
     if make is None:
         raise InputError(
-            f"pages are about a purification, a defence or a scan; got a {type(result).__name__}; take its record"
+            f"pages are about what purify, scan or hunt returned; got a {type(result).__name__}; take its record"
         )
     return make(result, context)
 
@@ -144,5 +152,5 @@ def _products(result: object) -> _Products:
             return products
     known = ", ".join(kind.__name__ for kind in _PRODUCTS)
     raise InputError(
-        f"a report must be about one of {known}; got {type(result).__name__}; give what purify or scan returned"
+        f"a report must be about one of {known}; got {type(result).__name__}; give what purify, scan or hunt returned"
     )

@@ -2,7 +2,17 @@
 
 from collections.abc import Iterable
 
-from netpurify.network import Defence, DefendedLayer, LayerPlan, LayerRecord, Plan, Purification, Scan
+from netpurify.network import (
+    Defence,
+    DefendedLayer,
+    Hunt,
+    LayerPlan,
+    LayerRecord,
+    Plan,
+    Purification,
+    Scan,
+    Unlearning,
+)
 from netpurify.report.comparison.detection import Detection
 from netpurify.report.comparison.page import findings_table
 from netpurify.report.defence.page import defended_table
@@ -15,7 +25,10 @@ from netpurify.report.purification.counts import unit_columns
 from netpurify.report.purification.entries import largest_changes, place
 from netpurify.report.purification.tables import expected_table, layers_table
 from netpurify.report.results import summarise
+from netpurify.report.unlearning.short import family_lines, short_families
 
+Printed = Purification | Defence | Plan | Scan | Hunt | Unlearning
+"""What shows itself."""
 _MOST_LAYERS = 10
 """Layers that are listed; a text has at most about 25 lines."""
 _MOST_GROUPS = 4
@@ -24,18 +37,20 @@ _WIDEST = 160
 """Letters of a line; what is longer is cut, since names and reasons may have any length."""
 
 
-def short_text(result: Purification | Defence | Plan | Scan) -> str:
+def short_text(result: Printed) -> str:
     """The verdict and the layers with findings, in at most about 25 lines."""
     verdict = [_printable(f"{line.symbol} {line.text}") for line in summarise(result).verdict]
     return "\n".join([*verdict, *(f"  {_cut(_printable(line))}" for line in _lines(result))])
 
 
-def short_html(result: Purification | Defence | Plan | Scan) -> str:
+def short_html(result: Printed) -> str:
     """The verdict and the table of layers, as a notebook shows them; names are escaped, and nothing is loaded."""
     if isinstance(result, Scan):
         found = Detection(result)
         content = {"table": findings_table(found), "notes": [text for _, text in found.verdicts]}
         return render_fragment("short.html", {"summary": summarise(result)} | content)
+    if isinstance(result, Hunt | Unlearning):
+        return render_fragment("short.html", {"summary": summarise(result)} | short_families(result))
     if isinstance(result, Purification):
         folded = fold_healthy(result.layers)
         table = layers_table(result, {}, folded.listed)
@@ -51,10 +66,12 @@ def short_html(result: Purification | Defence | Plan | Scan) -> str:
     return render_fragment("short.html", {"summary": summarise(result), "table": table, "notes": notes})
 
 
-def _lines(result: Purification | Defence | Plan | Scan) -> list[str]:
+def _lines(result: Printed) -> list[str]:
     """What follows the verdict."""
     if isinstance(result, Scan):
         return _scanned(Detection(result))
+    if isinstance(result, Hunt | Unlearning):
+        return family_lines(result)
     if isinstance(result, Plan):
         folded = fold(sorted(result.layers, key=lambda one: one.repairable), lambda one: one.frozen or None)
         layers = [_planned(layer) for layer in folded.listed]

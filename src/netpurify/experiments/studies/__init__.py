@@ -16,6 +16,7 @@ from netpurify.experiments.studies import (
     optimisers,
     recovery,
     third_party,
+    unlearn,
 )
 from netpurify.experiments.studies.study import (
     RunFacts,
@@ -29,7 +30,7 @@ from netpurify.experiments.studies.study import (
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (defence, recovery, healthy, third_party, evidence, limits, half, optimisers, architectures)
+    for module in (defence, recovery, healthy, third_party, evidence, limits, half, optimisers, architectures, unlearn)
 }
 
 __all__ = ["STUDIES", "RunFacts", "Study", "Tables", "failed_trials", "require_libraries", "table_path", "write_page"]

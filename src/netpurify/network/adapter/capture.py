@@ -52,6 +52,11 @@ class Runner:
         self._device = torch.device("cpu") if first is None else first.device
         self._dtype = torch.float32 if first is None or not first.is_floating_point() else first.dtype
 
+    @property
+    def forward(self) -> Forward | None:
+        """What calls the network on a batch; ``None`` for ``model(inputs)``."""
+        return self._forward
+
     def with_data(self, data: Data, model: nn.Module | None = None) -> "Runner":
         """A runner that runs this network, or another one, on other data in the same way."""
         return Runner(model or self._model, data, forward=self._forward, batch=self._batch)
@@ -68,7 +73,7 @@ class Runner:
         """
         with _quiet(self._data):
             for inputs in batches(self._data, self._batch):
-                output = _first_tensor(self._call(inputs))
+                output = first_tensor(self._call(inputs))
                 yield None if output is None else output.clone()
 
     def order(self, layers: Sequence[Layer]) -> dict[str, int]:
@@ -151,7 +156,8 @@ class Runner:
         return [self._move(value) for value in inputs] if isinstance(inputs, list) else inputs
 
 
-def _first_tensor(output: Any) -> Tensor | None:
+def first_tensor(output: Any) -> Tensor | None:
+    """The first tensor of what a network returns, or its ``logits``; ``None`` if there is none."""
     if isinstance(output, Tensor):
         return output
     values = output.values() if isinstance(output, Mapping) else output if isinstance(output, list | tuple) else ()

@@ -6,7 +6,10 @@ from typing import Any, Literal
 
 SCHEMA = 1
 """Raised when a field goes or changes its meaning; new fields alone do not raise it."""
-SchemaName = Literal["purification", "defence", "plan", "contamination", "difference", "examination", "sweep", "scan"]
+SchemaName = Literal[
+    "purification", "defence", "plan", "contamination", "difference", "examination", "sweep", "scan", "hunt",
+    "unlearning",
+]  # fmt: skip
 
 
 def head(name: SchemaName) -> dict[str, Any]:

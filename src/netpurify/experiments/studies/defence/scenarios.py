@@ -5,6 +5,7 @@ the whole third architecture, the warp, seeds 1 and 2, and with the seeds other 
 and other draws of the poisoned and the clean images.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,10 +104,14 @@ class Scenario:
 
     def train(self, folder: Path) -> Trained:
         """The network after training; taken from the folder if it was trained there before."""
+        return self.train_poisoned(self.poisoned, folder)
+
+    def train_poisoned(self, poisoning: Callable[[Tensor, Tensor], Poisoned | None], folder: Path) -> Trained:
+        """The same with another poisoning of training images and labels; ``None`` leaves them clean."""
         setting = SETTINGS[self.network]
         images, labels = images_of(setting.data, "train")
         images, labels = images[: setting.images], labels[: setting.images]
-        dirty = self.poisoned(images, labels)
+        dirty = poisoning(images, labels)
         if dirty is not None:
             images, labels = dirty.inputs, dirty.labels
         return train(self.initial(), images, labels, recipe=setting.recipe, seed=self.seed, folder=folder)

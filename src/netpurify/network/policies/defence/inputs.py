@@ -14,6 +14,15 @@ _PLAIN = (str, bytes, int, float, type(None))
 """Types of other values, which batches may hold if they are equal in all of them."""
 
 
+def join(batches: list[Any]) -> Any:
+    """All batches as one.
+
+    Raises:
+        InputError: They do not fit into one batch.
+    """
+    return _join(batches, [count(batch) for batch in batches])
+
+
 def split(batches: list[Any]) -> tuple[Any, Any]:
     """The inputs for the fit as one batch, and the held-out inputs, one in ``HELD_OUT``, as another.
 
@@ -23,7 +32,7 @@ def split(batches: list[Any]) -> tuple[Any, Any]:
     Raises:
         InputError: There are too few inputs, or they do not fit into one batch.
     """
-    joined = _join(batches, [count(batch) for batch in batches])
+    joined = join(batches)
     inputs = count(joined)
     if inputs < HELD_OUT:
         raise InputError(

@@ -1,10 +1,9 @@
 """How strong the defence should be, chosen without labels and without the attack."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.special import betaincinv
+from netpurify.network.agreement import Disagreement
 
 STRENGTHS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
 """The candidates, weakest first. With stronger ones, a hundred held-out inputs are too few to measure the loss."""
@@ -33,15 +32,11 @@ class Step:
     @property
     def disagreement(self) -> float:
         """Share of the held-out inputs that change their class: no more of their accuracy can be lost than this."""
-        return self.differing / self.inputs if self.inputs else math.nan
+        return Disagreement(self.inputs, self.differing).share
 
     def bound(self, level: float = 0.95) -> float:
         """Upper end of the exact one-sided interval for the disagreement on inputs like these (Clopper and Pearson)."""
-        if not self.inputs:
-            return math.nan
-        if self.differing == self.inputs:
-            return 1.0
-        return float(betaincinv(self.differing + 1, self.inputs - self.differing, level))
+        return Disagreement(self.inputs, self.differing).bound(level)
 
 
 def allowed_disagreement(confidence: float) -> float:

@@ -1,0 +1,74 @@
+"""The attacked networks: those of the defence study as they are, and those with attacks that were set aside."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from netpurify.contaminate import Poisoned, Trained, Trigger, poison
+from netpurify.errors import InputError
+from netpurify.experiments.studies.defence.scenarios import ATTACKS, SETTINGS, TARGETS, Scenario
+from netpurify.experiments.studies.unlearn.attacks import SET_ASIDE
+
+
+@dataclass(frozen=True, slots=True)
+class UnlearnScenario:
+    """One network with one attack: of the defence study, whose networks are not trained again, or set aside."""
+
+    network: str
+    attack: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.network not in SETTINGS:
+            raise InputError(f"the network must be one of {', '.join(SETTINGS)}; got {self.network!r}")
+        if self.attack not in ATTACKS | SET_ASIDE:
+            raise InputError(f"the attack must be one of {', '.join(ATTACKS | SET_ASIDE)}; got {self.attack!r}")
+        if self.seed not in range(len(TARGETS)):
+            raise InputError(f"the seed must be one of 0 .. {len(TARGETS) - 1}; got {self.seed!r}")
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether nothing of ``hunt`` and ``Unlearn`` may be chosen on this network."""
+        return self.attack in SET_ASIDE or self.attack == "wanet" or self.network == "vgg" or self.seed != 0
+
+    @property
+    def target(self) -> int | Literal["next"]:
+        """The class to which the backdoor leads, or "next": as ``measure`` takes it."""
+        following = self.attack in SET_ASIDE and SET_ASIDE[self.attack].target == "next"
+        return "next" if following else self._known.target
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """The pattern that triggers the backdoor; ``None`` without an attack."""
+        return SET_ASIDE[self.attack].trigger if self.attack in SET_ASIDE else self._known.trigger
+
+    def initial(self) -> nn.Module:
+        """The network before training."""
+        return self._known.initial()
+
+    def train(self, folder: Path) -> Trained:
+        """The network after training; taken from the folder if it was trained there before."""
+        return self._known.train_poisoned(self.poisoned, folder)
+
+    def clean(self, count: int) -> tuple[Tensor, Tensor]:
+        """The first ``count`` images of one balanced draw from images outside training, and their labels."""
+        return self._known.clean(count)
+
+    def poisoned(self, images: Tensor, labels: Tensor) -> Poisoned | None:
+        """Training images and labels, poisoned; ``None`` without an attack."""
+        if self.attack not in SET_ASIDE:
+            return self._known.poisoned(images, labels)
+        attack = SET_ASIDE[self.attack]
+        return poison(
+            images, labels, attack.trigger, target=self.target, ratio=attack.ratio, source=attack.source,
+            generator=torch.Generator().manual_seed(self.seed),
+            cover=None if attack.cover is None else (attack.cover, attack.cover_ratio),
+        )  # fmt: skip
+
+    @property
+    def _known(self) -> Scenario:
+        """The scenario of the defence study with the same network and seed, without a poisoning that it lacks."""
+        return Scenario(self.network, "none" if self.attack in SET_ASIDE else self.attack, self.seed)

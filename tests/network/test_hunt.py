@@ -1,0 +1,241 @@
+"""Hunting for backdoors: what is found, what is refused, and that nothing is changed."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from netpurify import InputError, hunt
+from netpurify.network import (
+    FAMILIES,
+    Expectation,
+    FamilyHunt,
+    FoundTrigger,
+    HealthyLevel,
+    calibrate,
+    expectation_for,
+    load_expectation,
+)
+from netpurify.network.hunting.scoring import Ground, Scorer
+from netpurify.network.hunting.search import generator_for, search
+from tests.network import hunted
+from tests.toys import victims
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return hunted.images("test", 150)[0]
+
+
+@pytest.fixture
+def poisoned(once):
+    return once("hunted poisoned", lambda: hunted.trained(poisoned=True))
+
+
+@pytest.fixture
+def healthy(once):
+    return once("hunted healthy", lambda: hunted.trained(poisoned=False))
+
+
+def level(widest=0.1, hunts=3):
+    return HealthyLevel(0.1, 0.2, 0.05, widest, hunts)
+
+
+def found(*pairs):
+    return tuple(FoundTrigger("spot", target, success, None) for target, success in pairs)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.slow
+def test_a_backdoor_is_found_and_a_healthy_network_is_not_suspect(poisoned, healthy, clean):
+    guilty, innocent = hunt(poisoned, clean), hunt(healthy, clean)
+    assert guilty.goals == (hunted.TARGET,)
+    assert guilty.suspects[0].family in ("spot", "spots")
+    assert guilty.suspects[0].success > 0.8
+    assert innocent.goals == ()
+    assert innocent.suspects == ()
+    assert len(innocent.families) == len(FAMILIES)
+    # The trigger that was found is the real one, as far as the network is concerned.
+    images, labels = hunted.images("test", 400)
+    others = images[labels != hunted.TARGET]
+    led = poisoned(guilty.suspects[0].on(others)).argmax(1) == hunted.TARGET
+    assert float(led.double().mean()) > 0.8
+
+
+def test_success_is_counted_on_inputs_of_other_classes(clean):
+    """A network that gives class 1 wherever the first pixel is white, else class 0 or 2."""
+
+    class Corner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, inputs):
+            white = inputs[:, 0, :2, :2].amin(dim=(1, 2)) == 1.0
+            bright = inputs.mean(dim=(1, 2, 3)) > 0.13
+            scores = torch.stack([~bright & ~white, white, bright & ~white], dim=1).double()
+            return 9.0 * self.scale * scores
+
+    ground = Ground.of(Scorer(Corner(), None, torch.zeros(1), torch.ones(1)), clean)
+    spot = FAMILIES["spot"](torch.ones(1, 1, 1), (0, 0, 2, 2))
+    away = FAMILIES["spot"](torch.ones(1, 1, 1), (9, 9, 2, 2))
+    means, hits = ground.rates([spot, away], 60, torch.Generator().manual_seed(0))
+    assert hits[0].tolist() == [0.0, 1.0, 0.0]
+    assert hits[1, 1] == 0.0
+    assert hits[1, 0] < 0.2, "inputs that have a class anyway do not count for it"
+    assert float(means[0, 1]) > 0.99
+    best = search(ground, FAMILIES["spot"], generator_for(0, "spot"))[0]
+    assert (best.target, best.success) == (1, 1.0)
+    assert best.trigger.box[0] <= 1 >= best.trigger.box[1]
+
+
+def test_the_network_is_untouched_and_nothing_global_is_drawn(healthy, clean):
+    healthy.train()
+    before, drawn = victims.state(healthy), torch.random.get_rng_state()
+    hunt(healthy, clean[:30], families=["levels"])
+    assert victims.same(victims.state(healthy), before)
+    assert healthy.training
+    assert all(value.requires_grad and value.grad is None for value in healthy.parameters())
+    assert torch.equal(torch.random.get_rng_state(), drawn)
+
+
+def table(result):
+    return [(one.family, one.target, one.success, one.trigger.parameters.tolist()) for one in result.found]
+
+
+@pytest.mark.slow
+def test_same_seed_same_bits_whatever_else_is_searched_and_however_many_threads(poisoned, clean, monkeypatch):
+    both = hunt(poisoned, clean, families=["wave", "flow"], seed=3)
+    again = hunt(poisoned, clean, families=["wave", "flow"], seed=3)
+    assert table(both) == table(again)
+    monkeypatch.setattr("netpurify.network.hunting.hunting.workers", lambda: 1)
+    torch.set_num_threads(2)
+    try:
+        alone = hunt(poisoned, clean, families=["flow"], seed=3)
+    finally:
+        torch.set_num_threads(1)
+    assert table(alone) == [row for row in table(both) if row[0] == "flow"]
+    assert table(hunt(poisoned, clean, families=["flow"], seed=4)) != table(alone)
+
+
+@pytest.mark.slow
+def test_normalised_images_give_the_same_hunt(poisoned, clean):
+    class Normalised(nn.Module):
+        """The same network for images that were normalised."""
+
+        def __init__(self):
+            super().__init__()
+            self.inner = poisoned
+
+        def forward(self, inputs):
+            return self.inner(inputs * 0.3 + 0.1)
+
+    plain = hunt(poisoned, clean, families=["spot"])
+    other = hunt(Normalised(), (clean - 0.1) / 0.3, families=["spot"], mean=(0.1,), std=(0.3,))
+    assert other.goals == plain.goals == (hunted.TARGET,)
+    assert torch.allclose(other.examples, plain.examples, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x * 255, r"images must lie in \[0, 1\].*std=\[1/255\]"),
+        (lambda x: x - 0.5, r"images must lie in \[0, 1\]"),
+        (lambda x: x.flatten(1), r"change images \[n, c, h, w\].*families of your own.*netpurify defend"),
+        (lambda x: x[:10], "at least 20 clean inputs"),
+        (lambda x: {"inputs": x}, "inputs of one tensor"),
+        (lambda x: torch.full_like(x, torch.nan), "finite"),
+    ],
+)
+def test_inputs_that_cannot_be_hunted_with_are_refused(change, message, healthy, clean):
+    with pytest.raises(InputError, match=message):
+        hunt(healthy, change(clean))
+
+
+@pytest.mark.parametrize(
+    ("families", "message"),
+    [(["wav"], "one of wave, field"), ("wave", "collection"), ([], "at least one"), ([int], "TriggerFamily")],
+)
+def test_families_that_are_none_are_refused(families, message, healthy, clean):
+    with pytest.raises(InputError, match=message):
+        hunt(healthy, clean, families=families)
+
+
+def test_networks_without_scores_are_refused(clean):
+    with pytest.raises(InputError, match="scores"):
+        hunt(nn.Conv2d(1, 2, 3), clean)
+    with pytest.raises(InputError, match="scores"):
+        hunt(nn.Sequential(nn.Flatten(), nn.Linear(784, 1)), clean)
+    broken = nn.Sequential(nn.Flatten(), nn.Linear(784, 3))
+    with torch.no_grad():
+        broken[1].bias[0] = torch.inf
+    with pytest.raises(InputError, match="finite"):
+        hunt(broken, clean)
+
+
+def test_a_class_must_stand_out_to_be_suspect():
+    alone, several = found((3, 0.5), (1, 0.0)), found((3, 0.5), (1, 0.2), (3, 0.4))
+    assert FamilyHunt("spot", alone, level(0.0), 1.0).margin == pytest.approx(0.5)
+    assert FamilyHunt("spot", alone, level(0.0), 1.0).suspect
+    assert FamilyHunt("spot", several, level(0.0), 1.0).margin == pytest.approx(0.3)
+    assert not FamilyHunt("spot", several, level(0.0), 1.0).suspect
+    assert FamilyHunt("spot", several, level(), 1.0).successes(5) == [None, 0.2, None, 0.5, None]
+
+
+def test_a_high_success_is_suspect_though_another_class_comes_near():
+    crowded = FamilyHunt("wave", found((0, 1.0), (3, 0.54)), HealthyLevel(0.5, 0.56, 0.1, 0.25, 6), 1.0)
+    assert crowded.margin < crowded.expected.threshold
+    assert crowded.suspect, "0.78 lies halfway between the highest of healthy networks and 1"
+    natural = FamilyHunt("wave", found((6, 0.7), (4, 0.5)), HealthyLevel(0.5, 0.56, 0.1, 0.25, 6), 1.0)
+    assert not natural.suspect
+
+
+def test_thresholds_follow_healthy_networks():
+    assert level(widest=0.0).threshold == 0.5
+    assert level().success_threshold == pytest.approx(0.6)
+    assert level(hunts=0).success_threshold == 0.9
+    assert level(widest=0.4).threshold == pytest.approx(0.7)
+    assert level(hunts=0).threshold == 0.75
+    known = Expectation({"spot": level()}, 2, "two networks")
+    assert known.of("spot").hunts == 3
+    assert known.of("unheard of").hunts == 0
+
+
+def test_levels_are_known_for_every_family_and_both_kinds_of_images():
+    for shape in ((1, 28, 28), (3, 32, 32)):
+        expected = expectation_for(shape)
+        assert expected.networks >= 1
+        assert [name for name in FAMILIES if expected.of(name).hunts == 0] == []
+
+
+def test_ones_own_healthy_networks_are_an_expectation(healthy, clean, tmp_path):
+    hunts = [hunt(healthy, clean[:60], families=["levels", "ghost"], seed=seed) for seed in (0, 1)]
+    expected = calibrate(hunts, "mine")
+    margins = [one.families[1].margin for one in hunts]
+    assert expected.of("ghost").widest == max(margins)
+    assert expected.of("ghost").hunts == 2
+    assert expected.networks == 1
+    expected.save(tmp_path / "mine.json")
+    assert load_expectation(tmp_path / "mine.json") == expected
+    again = hunt(healthy, clean[:60], families=["ghost"], expected=expected)
+    assert again.families[0].expected == expected.of("ghost")
+    (tmp_path / "bad.json").write_text(json.dumps({"levels": {"a": {}}}))
+    with pytest.raises(InputError, match=r"bad\.json must be an expectation"):
+        load_expectation(tmp_path / "bad.json")
+    with pytest.raises(InputError, match="at least one hunt"):
+        calibrate([], "none")
+
+
+def test_half_precision_and_float64_networks_are_hunted(healthy, clean):
+    for dtype in (torch.float64, torch.bfloat16):
+        copy = hunted.build().to(dtype)
+        copy.load_state_dict(healthy.state_dict())
+        assert hunt(copy, clean[:30].to(dtype), families=["levels"]).classes == 10
+
+
+def test_progress_names_every_family(healthy, clean):
+    told = []
+    hunt(healthy, clean[:30], families=["levels", "ghost"], progress=lambda *row: told.append(row))
+    assert told[0] == ("", 0, 2)
+    assert sorted(row[0] for row in told[1:]) == ["ghost", "levels"]
+    assert [row[1] for row in told] == [0, 1, 2]

@@ -1,0 +1,188 @@
+"""Unlearning: what it removes, what it keeps, and what it refuses."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import netpurify
+from netpurify import DisagreementError, InputError, NetpurifyError, Unlearn, purify
+from netpurify.contaminate import measure
+from netpurify.network import FAMILIES, Disagreement
+from netpurify.network.hunting.scoring import Ground, Scorer
+from netpurify.network.policies.unlearning import training
+from netpurify.network.policies.unlearning.training import Lesson
+from tests.network import hunted
+from tests.toys import victims
+
+FAMILY = ["spot"]
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return hunted.images("train", 3400)[0][3000:3300]
+
+
+@pytest.fixture
+def poisoned(once):
+    return once("hunted poisoned", lambda: hunted.trained(poisoned=True))
+
+
+@pytest.fixture
+def healthy(once):
+    return once("hunted healthy", lambda: hunted.trained(poisoned=False))
+
+
+@pytest.fixture
+def repaired(once, poisoned, clean):
+    return once("hunted repaired", lambda: purify(poisoned, clean, policy=Unlearn(FAMILY)))
+
+
+@pytest.mark.slow
+def test_a_backdoor_is_removed_and_accuracy_stays(poisoned, repaired):
+    images, labels = hunted.images("test", 1500)
+    before, after = (
+        measure(network, images, labels, trigger=hunted.PATCH, target=hunted.TARGET)
+        for network in (poisoned, repaired.model)
+    )
+    assert before.asr > 0.9
+    assert after.asr < 0.1
+    assert after.accuracy > before.accuracy - 0.02
+    assert repaired.before.goals == (hunted.TARGET,)
+    assert repaired.changed
+    assert not repaired.still_found
+    assert repaired.after.seed != repaired.before.seed
+    assert repaired.after.inputs == repaired.chosen.inputs == 60, "one in five is held out, and hunted with afterwards"
+    assert repaired.before.inputs == 240
+    assert repaired.bound == Disagreement(60, repaired.chosen.differing).bound()
+
+
+@pytest.mark.slow
+def test_only_weights_change(poisoned, repaired):
+    before, after = poisoned.state_dict(), repaired.model.state_dict()
+    assert before.keys() == after.keys()
+    assert all(value.shape == after[name].shape and value.dtype == after[name].dtype for name, value in before.items())
+    assert str(poisoned) == str(repaired.model)
+    assert all(value.requires_grad and value.grad is None for value in repaired.model.parameters())
+    assert all(value.is_contiguous() for value in repaired.model.parameters())
+
+
+@pytest.mark.slow
+def test_same_seed_same_bits_and_the_network_given_stays(poisoned, repaired, clean):
+    before, drawn = victims.state(poisoned), torch.random.get_rng_state()
+    again = purify(poisoned, clean, policy=Unlearn(FAMILY))
+    assert victims.same(victims.state(again.model), victims.state(repaired.model))
+    assert victims.same(victims.state(poisoned), before)
+    assert torch.equal(torch.random.get_rng_state(), drawn)
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_with_the_same_bits(poisoned, repaired, clean, tmp_path):
+    file = tmp_path / "run"
+
+    def interrupt(name, done, _):
+        if name == "training" and done > 60:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        purify(poisoned, clean, policy=Unlearn(FAMILY, resume=file), progress=interrupt)
+    assert file.exists()
+    steps = []
+    policy = Unlearn(FAMILY, resume=file)
+    result = purify(poisoned, clean, policy=policy, progress=lambda name, *row: steps.append((name, *row)))
+    assert [row[0] for row in steps].count("training") == 50, "the first fifty steps were not taken again"
+    assert victims.same(victims.state(result.model), victims.state(repaired.model))
+    assert not file.exists(), "nothing is left behind"
+
+
+@pytest.mark.slow
+def test_the_file_of_another_run_is_refused(poisoned, clean, tmp_path):
+    file = tmp_path / "run"
+
+    def interrupt(name, done, _):
+        if name == "training" and done > 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        purify(poisoned, clean, policy=Unlearn(FAMILY, resume=file), progress=interrupt)
+    with pytest.raises(NetpurifyError, match="another run"):
+        purify(poisoned, clean, policy=Unlearn(FAMILY, seed=1, resume=file))
+    file.write_bytes(b"cut short")
+    with pytest.raises(NetpurifyError, match="delete it to begin anew"):
+        purify(poisoned, clean, policy=Unlearn(FAMILY, resume=file))
+
+
+@pytest.mark.slow
+def test_a_healthy_network_comes_back_bit_for_bit(healthy, clean):
+    healthy.train()
+    result = purify(healthy, clean, policy=Unlearn(["spot", "levels", "flow"]))
+    assert not result.changed
+    assert result.after is None
+    assert (result.steps, result.chosen.differing, result.bound) == (0, 0, 0.0)
+    assert victims.same(victims.state(result.model), victims.state(healthy))
+    assert result.model.training
+
+
+@pytest.mark.slow
+def test_a_repair_that_costs_too_much_is_refused(poisoned, clean, monkeypatch):
+    monkeypatch.setattr(training, "RATE", 3.0)  # which ruins the network
+    with pytest.raises(DisagreementError, match=r"at most 1\.0 % of the held-out inputs; it does on \d+ of 60"):
+        purify(poisoned, clean, policy=Unlearn(FAMILY, max_disagreement=0.01))
+
+
+@pytest.mark.slow
+def test_half_precision_comes_back_in_half_precision(poisoned, clean):
+    half = copy.deepcopy(poisoned).to(torch.bfloat16)
+    result = purify(half, clean, policy=Unlearn(FAMILY))
+    assert result.changed
+    assert {value.dtype for value in result.model.parameters()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (lambda: Unlearn(["nothing"]), "one of wave"),
+        (lambda: Unlearn(max_disagreement=2.0), "between 0 and 1"),
+    ],
+)
+def test_options_without_meaning_are_refused(policy, message):
+    with pytest.raises(InputError, match=message):
+        policy()
+
+
+def test_what_cannot_be_unlearnt_is_refused(healthy, clean):
+    with pytest.raises(InputError, match="leave layers out"):
+        purify(healthy, clean, policy=Unlearn(), layers=["0"])
+    with pytest.raises(InputError, match="at least 20 clean inputs"):
+        purify(healthy, clean[:22], policy=Unlearn())
+    with pytest.raises(InputError, match="images"):
+        purify(healthy, clean.flatten(1), policy=Unlearn())
+
+
+def test_the_loss_is_the_change_on_clean_inputs_and_the_excess_of_the_suspect():
+    scorer = Scorer(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), None, torch.zeros(1), torch.ones(1))
+    ground = Ground.of(scorer, torch.rand(6, 1, 2, 2, generator=torch.Generator().manual_seed(0)))
+    lesson = Lesson(ground, [2], (FAMILIES["spot"],))
+    kept, led = torch.tensor([[1.0, 0.0, 2.0]]), torch.tensor([[0.0, 0.0, 1.0], [3.0, 0.0, -9.0]])
+    wanted, before = torch.tensor([[0.2, 0.3, 0.5]]), torch.tensor([[0.3, 0.3, 0.4], [0.3, 0.3, 0.4]])
+    moved = (wanted * (wanted.log() - kept.log_softmax(1))).sum()
+    excess = functional.softmax(led[0], dim=0)[2] - 0.4  # the second input is led away from the suspect: no excess
+    expected = moved - training.WEIGHT * torch.log(1.0 - excess) / 2
+    assert float(lesson.loss(kept, wanted, led, before)) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_nothing_is_lost_where_no_trigger_leads():
+    scorer = Scorer(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), None, torch.zeros(1), torch.ones(1))
+    ground = Ground.of(scorer, torch.rand(6, 1, 2, 2, generator=torch.Generator().manual_seed(0)))
+    scores = scorer.scores(ground.inputs).detach()
+    wanted = scores.softmax(1)
+    assert float(Lesson(ground, [0], (FAMILIES["spot"],)).loss(scores, wanted, scores, wanted)) == pytest.approx(
+        0.0, abs=1e-6
+    )
+
+
+def test_unlearn_is_a_policy_of_the_front_door():
+    assert netpurify.Unlearn().name == "unlearn"
+    assert netpurify.Unlearn().initial is None
