@@ -1,6 +1,8 @@
 """Hunting for backdoors: what is found, what is refused, and that nothing is changed."""
 
+import copy
 import json
+import time
 
 import pytest
 import torch
@@ -97,6 +99,30 @@ def test_the_network_is_untouched_and_nothing_global_is_drawn(healthy, clean):
     assert healthy.training
     assert all(value.requires_grad and value.grad is None for value in healthy.parameters())
     assert torch.equal(torch.random.get_rng_state(), drawn)
+
+
+def test_a_network_that_keeps_something_of_a_call_is_hunted_in_threads(healthy, clean, monkeypatch):
+    class Forgetful(nn.Module):
+        """Keeps its features on itself, and uses them a little later."""
+
+        def __init__(self):
+            super().__init__()
+            self.inner = healthy
+            self.seen = None
+
+        def forward(self, inputs):
+            self.seen = self.inner[:5](inputs)
+            time.sleep(0.002)
+            return self.inner[5:](self.seen)
+
+    monkeypatch.setattr("netpurify.network.hunting.hunting.workers", lambda: 2)
+    given = {"families": ["levels", "blocks"], "seed": 1}
+    assert table(hunt(Forgetful(), clean[:40], **given)) == table(hunt(healthy, clean[:40], **given))
+
+
+def test_networks_elsewhere_than_on_the_cpu_are_refused(clean, healthy):
+    with pytest.raises(InputError, match=r"meta|CPU"):
+        hunt(copy.deepcopy(healthy).to("meta"), clean)
 
 
 def table(result):

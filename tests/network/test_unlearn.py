@@ -126,6 +126,17 @@ def test_a_healthy_network_comes_back_bit_for_bit(healthy, clean):
 
 
 @pytest.mark.slow
+def test_layout_and_frozen_weights_come_back_as_they_came(poisoned, healthy, clean):
+    for network, families in ((healthy, ["levels"]), (poisoned, FAMILY)):
+        given = copy.deepcopy(network).to(memory_format=torch.channels_last)
+        given[0].requires_grad_(requires_grad=False)
+        model = purify(given, clean, policy=Unlearn(families)).model
+        for before, after in zip(given.parameters(), model.parameters(), strict=True):
+            assert before.stride() == after.stride()
+            assert before.requires_grad == after.requires_grad
+
+
+@pytest.mark.slow
 def test_a_repair_that_costs_too_much_is_refused(poisoned, clean, monkeypatch):
     monkeypatch.setattr(training, "RATE", 3.0)  # which ruins the network
     with pytest.raises(DisagreementError, match=r"at most 1\.0 % of the held-out inputs; it does on \d+ of 60"):
@@ -163,7 +174,8 @@ def test_what_cannot_be_unlearnt_is_refused(healthy, clean):
 
 def test_the_loss_is_the_change_on_clean_inputs_and_the_excess_of_the_suspect():
     scorer = Scorer(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), None, torch.zeros(1), torch.ones(1))
-    ground = Ground.of(scorer, torch.rand(6, 1, 2, 2, generator=torch.Generator().manual_seed(0)))
+    images = torch.rand(6, 1, 2, 2, generator=torch.Generator().manual_seed(0))
+    ground = Ground(scorer, images, scorer.classes(images).argmax(1), 3)
     lesson = Lesson(ground, [2], (FAMILIES["spot"],))
     kept, led = torch.tensor([[1.0, 0.0, 2.0]]), torch.tensor([[0.0, 0.0, 1.0], [3.0, 0.0, -9.0]])
     wanted, before = torch.tensor([[0.2, 0.3, 0.5]]), torch.tensor([[0.3, 0.3, 0.4], [0.3, 0.3, 0.4]])
@@ -175,7 +187,8 @@ def test_the_loss_is_the_change_on_clean_inputs_and_the_excess_of_the_suspect():
 
 def test_nothing_is_lost_where_no_trigger_leads():
     scorer = Scorer(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), None, torch.zeros(1), torch.ones(1))
-    ground = Ground.of(scorer, torch.rand(6, 1, 2, 2, generator=torch.Generator().manual_seed(0)))
+    images = torch.rand(6, 1, 2, 2, generator=torch.Generator().manual_seed(0))
+    ground = Ground(scorer, images, scorer.classes(images).argmax(1), 3)
     scores = scorer.scores(ground.inputs).detach()
     wanted = scores.softmax(1)
     assert float(Lesson(ground, [0], (FAMILIES["spot"],)).loss(scores, wanted, scores, wanted)) == pytest.approx(

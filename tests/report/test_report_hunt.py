@@ -241,7 +241,8 @@ def test_table_has_every_number_and_its_shade():
         level = one.expected
         assert row[11:] == [
             percent(one.runner_up), f"{100 * one.margin:.0f}", f"{100 * level.threshold:.0f}",
-            percent(level.success_threshold), percent(level.success), percent(level.highest), f"{100 * level.widest:.0f}",
+            percent(level.success_threshold), percent(level.success), percent(level.highest),
+            f"{100 * level.widest:.0f}",
         ]  # fmt: skip
     assert rows[1][0].split() == ["spot", "▲", "suspect:", "class", "3"]
     assert '<td role="cell" data-label="Class 3" data-value="0.984"><span class="heat-10">98 %</span></td>' in page
@@ -414,7 +415,8 @@ def test_both_hunts_stand_side_by_side():
         assert row[:4] == [before.family, str(before.best.target), percent(before.best.success),
                            f"{100 * before.margin:.0f}"]  # fmt: skip
         assert row[4:9] == [str(after.best.target), percent(after.best.success), f"{100 * after.margin:.0f}",
-                            f"{100 * after.expected.threshold:.0f}", percent(after.expected.success_threshold)]  # fmt: skip
+                            f"{100 * after.expected.threshold:.0f}",
+                            percent(after.expected.success_threshold)]  # fmt: skip
     assert [row[9] for row in rows] == ["not suspect", "before and after", "not suspect"]
     assert [row[9] for row in table_of(report.page(made.repaired()), "Before and after")[1]][1] == "before"
     assert words_of(page).count("▲ suspect spot, class 3") == 2

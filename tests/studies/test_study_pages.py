@@ -24,6 +24,9 @@ COMMITTED = sorted(path.name.removesuffix(".csv.gz") for path in (DOCS / "result
 DEFAULT = {"recovery", "transformers", "evidence", "healthy", "limits", "optimisers", "half", "architectures"}
 """Studies whose committed tables were made in the default mode, and whose pages can be made from them alone."""
 
+PARTIAL = {"hunts", "unlearnt"}
+"""Tables of which some trials are still missing; their page counts those that are there, and leaves cells empty."""
+
 
 def test_the_command_line_knows_every_study():
     assert tuple(STUDIES) == options.STUDIES
@@ -43,13 +46,16 @@ def test_a_committed_table_holds_the_trials_of_its_experiment(name):
     )
     wanted = {(*map(str, trial.settings.values()), trial.number) for trial in trials_of(experiment, mode=mode)}
     settings = list(experiment.grid(mode)[0])
-    assert {(*(str(row[column]) for column in settings), row["trial"]) for row in rows} == wanted
+    found = {(*(str(row[column]) for column in settings), row["trial"]) for row in rows}
+    assert found <= wanted
+    assert found == wanted or name in PARTIAL
 
 
-@pytest.mark.parametrize("name", sorted(DEFAULT))
+@pytest.mark.parametrize("name", [*sorted(DEFAULT), "unlearn"])
 def test_a_published_page_is_a_function_of_its_table(name, tmp_path):
     study = STUDIES[name]
-    write_page(study, tmp_path / study.document, tables=DOCS / "results", mode="default")
+    mode = "default" if name in DEFAULT else "full"
+    write_page(study, tmp_path / study.document, tables=DOCS / "results", mode=mode)
     assert (tmp_path / study.document).read_text() == (DOCS / study.document).read_text()
 
 

@@ -20,7 +20,7 @@ def purify(
     batch: int = BATCH,
     progress: Progress | None = None,
 ) -> Result:
-    """Purify a network with a few clean inputs, without labels and without training.
+    """Purify a network with a few clean inputs, without labels and, but for ``Unlearn``, without training.
 
     Args:
         model: The contaminated network; it is left as it is. What ``DataParallel`` wraps is purified
@@ -30,14 +30,16 @@ def purify(
         policy: What to do. ``Recover(initial)`` is for weights that were altered after training: noise, bit flips,
             tampering. ``Project(initial)`` is for weights that were poisoned during training: Algorithm 2 of the paper.
             ``Defend()`` is for deep networks that were poisoned during training, where clean inputs span every
-            direction: it needs no initial weights, and proves nothing.
+            direction: it needs no initial weights, and proves nothing. ``Unlearn()`` hunts for a backdoor and trains it
+            away: images only, and no proof either.
         layers: Names of the layers to purify; ``None`` for all that can be.
         forward: Calls the model on a batch, for models that want more than ``model(inputs)``.
         batch: Inputs of a tensor that go through the network at a time.
         progress: Called as ``progress(name, done, total)`` before each layer and at the end.
 
     Returns:
-        What the policy gives: a ``Purification`` by ``Recover`` and ``Project``, a ``Defence`` by ``Defend``.
+        What the policy gives: a ``Purification`` by ``Recover`` and ``Project``, a ``Defence`` by ``Defend``, an
+        ``Unlearning`` by ``Unlearn``.
 
     Raises:
         InputError: An argument does not fit; the message says what was expected, what came and what to do.
@@ -45,7 +47,7 @@ def purify(
     """
     if isinstance(policy, type) or not hasattr(policy, "run"):
         raise InputError(
-            "policy must be a value such as Recover(initial), Project(initial) or Defend(); got "
+            "policy must be a value such as Recover(initial), Project(initial), Defend() or Unlearn(); got "
             f"{policy.__name__ if isinstance(policy, type) else repr(policy)}"
         )
     network = prepare(model, data, initial=policy.initial, layers=layers, forward=forward, batch=batch)

@@ -1,9 +1,12 @@
 """Hunting for a backdoor: universal triggers, family by family, that lead inputs of all classes to one class."""
 
+import copy
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from threading import local
 
 import torch
 from torch import Tensor, nn
@@ -86,12 +89,18 @@ def search_families(
     expected: Expectation,
     progress: HuntProgress | None,
 ) -> tuple[FamilyHunt, ...]:
-    """Search every family, several at a time; each has its own random numbers, so that their order does not matter."""
+    """Search every family, several at a time; each has its own random numbers, so that their order does not matter.
+
+    Every thread has a network of its own, because a network may keep something of a call on itself.
+    """
+    own = local()
 
     def one(family: type[TriggerFamily]) -> FamilyHunt:
         begun = time.perf_counter()
+        if not hasattr(own, "ground"):
+            own.ground = replace(ground, scorer=replace(ground.scorer, model=copy.deepcopy(ground.scorer.model)))
         with one_torch_thread():
-            found = search(ground, family, generator_for(seed, family.name))
+            found = search(own.ground, family, generator_for(seed, family.name))
         return FamilyHunt(family.name, tuple(found), expected.of(family.name), time.perf_counter() - begun)
 
     say = progress or (lambda *_: None)
@@ -144,6 +153,9 @@ def images_of(
     Raises:
         InputError: They are too few, or not what the families need.
     """
+    places = {value.device.type for value in network.model.parameters()} - {"cpu"}
+    if places:
+        raise InputError(f"a hunt runs on the CPU; the network is on {', '.join(places)}; give model.cpu()")
     joined = join(network.runner.inputs())
     if not isinstance(joined, Tensor):
         raise InputError(

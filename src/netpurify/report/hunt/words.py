@@ -18,6 +18,7 @@ _TRIGGERS = {
     "levels": "rounding to a few levels",
     "blur": "a blur",
     "blocks": "compression in blocks",
+    "faint": "a faint pattern of any form",
 }
 """What the families of this library do; others are called by their names."""
 _COLOURS = (1, 3)

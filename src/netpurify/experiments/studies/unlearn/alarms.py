@@ -10,9 +10,11 @@ from netpurify.network import Expectation, HealthyLevel, healthy_level
 
 GREY = ("mnist_cnn", "sample_cnn")
 """Networks for grey images; all others are for colour images."""
+CALIBRATED = (0, 1)
+"""Seeds of the healthy networks from which the levels come; others are set aside."""
 ABOUT = {
-    "grey": "CNNs without BatchNorm on MNIST, seed 0 of `netpurify study unlearn`",
-    "colour": "ResNet and VGG-like networks on CIFAR-10, seed 0 of `netpurify study unlearn`",
+    "grey": "CNNs without BatchNorm on MNIST, seeds 0 and 1 of `netpurify study unlearn`",
+    "colour": "ResNets and VGG-like networks on CIFAR-10, seeds 0 and 1 of `netpurify study unlearn`",
 }
 
 
@@ -49,8 +51,8 @@ def kind_of(row: TableRow) -> str:
 
 
 def calibration(rows: Iterable[TableRow]) -> dict[str, Expectation]:
-    """What healthy networks show, by kind of image, from the healthy networks of seed 0."""
-    chosen = [row for row in rows if row["attack"] == "none" and row["seed"] == 0]
+    """What healthy networks show, by kind of image, from the healthy networks of seeds 0 and 1."""
+    chosen = [row for row in rows if row["attack"] == "none" and row["seed"] in CALIBRATED]
     found = {}
     for kind in dict.fromkeys(kind_of(row) for row in chosen):
         own = [row for row in chosen if kind_of(row) == kind]
@@ -59,7 +61,7 @@ def calibration(rows: Iterable[TableRow]) -> dict[str, Expectation]:
             levels[str(family)] = healthy_level(
                 [number(row["success"]) for row in some], [number(row["margin"]) for row in some]
             )
-        found[kind] = Expectation(levels, len({row["network"] for row in own}), ABOUT[kind])
+        found[kind] = Expectation(levels, len({(row["network"], row["seed"]) for row in own}), ABOUT[kind])
     return found
 
 

@@ -14,6 +14,7 @@ from netpurify.network.hunting.families import (  # isort: skip  # they are sear
     levels,
     blur,
     blocks,
+    faint,
 )
 from netpurify.network.hunting.families.family import FAMILIES, TriggerFamily, register_family
 
@@ -23,6 +24,7 @@ __all__ = [
     "blend",
     "blocks",
     "blur",
+    "faint",
     "field",
     "flow",
     "frame",

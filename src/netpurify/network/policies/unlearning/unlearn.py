@@ -106,6 +106,7 @@ class _Repair:
         self._begun = time.perf_counter()
         self._policy, self._network = policy, network
         self._families = choose_families(policy.families)
+        self._trainable = {name: value.requires_grad for name, value in network.model.named_parameters()}
         every = images_of(network, self._families, policy.mean, policy.std)
         fitted, self._held_out = split([every])
         if len(fitted) < LEAST_INPUTS:
@@ -190,9 +191,16 @@ class _Repair:
                 f"{100 * chosen.share:.1f} %; give more clean inputs, or allow for more"
             )
 
+    def _laid_out(self, model: nn.Module) -> nn.Module:
+        """The network with the memory layout and the gradients that its weights came with."""
+        for name, value in model.named_parameters():
+            value.data = torch.empty_like(self._network.contaminated[name], dtype=value.dtype).copy_(value.data)
+            value.requires_grad_(self._trainable[name])
+        return model
+
     def _gathered(self, model: nn.Module, before: Hunt, after: Hunt | None) -> Unlearning:
         outputs, chosen = self._outputs(model), self._disagreement(model)
-        model = self._network.as_it_came(_contiguous(model.requires_grad_(requires_grad=True)))
+        model = self._network.as_it_came(self._laid_out(model))
         return Unlearning(
             model=model,
             policy="unlearn",
@@ -215,14 +223,6 @@ def _suspect_names(hunt: Hunt) -> set[str]:
 
 def _path(resume: str | Path | None) -> Path | None:
     return None if resume is None else Path(resume)
-
-
-def _contiguous(model: nn.Module) -> nn.Module:
-    """The network in the memory layout in which networks usually come."""
-    for value in model.parameters():
-        if value.dim() == 4:
-            value.data = value.data.contiguous(memory_format=torch.contiguous_format)
-    return model
 
 
 class _Stages:

@@ -1,0 +1,125 @@
+"""False alarms, what is found, and the page: from rows that are written by hand."""
+
+import json
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from netpurify.experiments.studies.study import RunFacts
+from netpurify.experiments.studies.unlearn import alarms, experiments
+from netpurify.experiments.studies.unlearn.methods import METHODS
+from netpurify.experiments.studies.unlearn.page import share, unlearn_page
+from netpurify.findings import read_table
+
+TABLE = Path(__file__).parents[3] / "docs" / "results" / "hunts.csv.gz"
+
+
+def row(family, success, runner_up, **more):
+    given = {"network": "resnet", "attack": "none", "seed": 0, "hunt": 0, "target": 3, "class": 3, "set_aside": False}
+    given |= {"family": family, "success": success, "runner_up": runner_up, "margin": success - runner_up}
+    return given | {"family_seconds": 1.0, "hunt_seconds": 2.0, "failure": None} | more
+
+
+def healthy():
+    """One hunt each of seeds 0 and 1, on which levels are calibrated, and one of seed 2, which is judged."""
+    return [
+        row("spot", 0.2, 0.1), row("wave", 0.5, 0.4),
+        row("spot", 0.3, 0.0, seed=1), row("wave", 0.6, 0.2, seed=1),
+        row("spot", 0.5, 0.2, seed=2), row("wave", 0.85, 0.2, seed=2),
+    ]  # fmt: skip
+
+
+def poisoned(**more):
+    """Patch: the spot finds it alone; the wave points to another class."""
+    given = {"attack": "patch", "seed": 1, "set_aside": True} | more
+    return [row("spot", 0.95, 0.1, **given), row("wave", 0.9, 0.1, **given | {"class": 6})]
+
+
+def test_levels_come_from_healthy_networks_of_two_seeds_alone():
+    expected = alarms.calibration([*healthy(), *poisoned(seed=0)])
+    assert expected.keys() == {"colour"}
+    spot, wave = expected["colour"].of("spot"), expected["colour"].of("wave")
+    assert (spot.highest, spot.widest, spot.hunts) == (0.3, 0.3, 2)
+    assert expected["colour"].networks == 2
+    assert (wave.success, wave.highest) == (0.55, 0.6)
+    assert wave.widest == pytest.approx(0.4)
+
+
+def test_a_false_alarm_is_counted_and_a_right_one_is_told_from_a_wrong_one():
+    rows = [*healthy(), *poisoned()]
+    judged = alarms.hunted_networks(rows, alarms.calibration(rows))
+    calm, calm_again, alarmed, attacked = judged
+    assert not calm.suspects
+    assert not calm_again.suspects
+    assert alarmed.suspects == {"wave": 3}, "0.85 is above 0.8, halfway between 0.6 and 1"
+    assert attacked.suspects == {"spot": 3, "wave": 6}
+    assert attacked.found
+    assert not attacked.found_without("spot")
+    assert attacked.found_without("wave")
+
+
+def repair(method, accuracy, asr, **more):
+    given = {"network": "resnet", "attack": "patch", "seed": 1, "hunt": 0, "images": 500, "method": method}
+    given |= {"set_aside": True, "target": 3, "accuracy": accuracy, "asr": asr, "ra": 0.5, "floor": 0.04}
+    given |= {"suspects": "3", "families": "spot", "bound": 0.1, "after": 0.2, "labels": METHODS[method].labels}
+    return given | {"repair_seconds": 60.0, "megabytes": 5.0, "failure": None} | more
+
+
+def test_the_page_says_what_the_tables_say():
+    repairs = [
+        repair("nothing", 0.83, 0.95), repair("unlearn", 0.826, 0.02), repair("unlearn", 0.822, 0.04, hunt=1),
+        repair("unlearn", 0.83, 0.95, hunt=2, suspects=""), repair("I-BAU", 0.77, 0.021),
+        repair("nothing", 0.8, 0.9, attack="adaptive"), repair("unlearn", 0.8, 0.9, attack="adaptive", suspects=""),
+    ]  # fmt: skip
+    tables = {"hunts": [*healthy(), *poisoned(), *poisoned(attack="adaptive")], "unlearnt": repairs}
+    page = unlearn_page(tables, RunFacts("the command", 7200.0))
+    assert "patch<br>95.0, floor 4.0" in page
+    assert "| **unlearn** | inputs | -0.4 / 33.7 |" in page, "the mean over three hunts"
+    assert "| I-BAU | labels | -6.0 / 2.1 |" in page
+    line = next(line for line in page.splitlines() if line.startswith("| ResNet") and "| patch | 1 |" in line)
+    assert line.endswith("| 4.0 | -0.4 / 2.0 (3) | -0.8 / 4.0 (3) | +0.0 / 95.0 (\N{EN DASH}) |")
+    assert "| all |  | 1 of 1 (" in page, "the healthy network of seed 2 raised an alarm"
+    assert "| spot | 0.25 | 0.30 | 0.65 | 0.30 | 0.65 | 2 | 2 | 50 |" in page
+    unseen = page.split("## Attacks set aside")[1].split("## ")[0]
+    assert "adaptive<br>90.0, floor 4.0" in unseen
+    assert "+0.0 / 90.0" in unseen
+    assert "2.0 hours" in page or "120 minutes" in page
+
+
+def test_shares_have_exact_intervals():
+    assert share([False] * 9) == "0 of 9 (0 to 34 %)"
+    assert share([]) == ""
+
+
+def test_every_cell_of_the_full_mode_is_of_a_known_method_and_costs_something():
+    hunts, repairs = experiments(Path("anywhere"))
+    assert {cell["method"] for cell in repairs.grid("full")} == set(METHODS)
+    assert {cell["images"] for cell in repairs.grid("full")} == {50, 100, 500, 1000}
+    assert all(cell.keys() == {"network", "attack", "hunt"} for cell in hunts.grid("full"))
+
+
+def test_the_levels_of_the_package_are_those_of_the_committed_table():
+    rows = read_table(TABLE)
+    made = {kind: asdict(expected) for kind, expected in alarms.calibration(rows).items()}
+    text = resources.files("netpurify.network.hunting").joinpath("healthy.json").read_text()
+    assert json.loads(text) == json.loads(json.dumps(made))
+
+
+@pytest.mark.slow
+def test_a_trial_hunts_and_repairs_a_small_network(tmp_path):
+    hunts, repairs = experiments(tmp_path)
+    rows = hunts.trial({"network": "sample_cnn", "attack": "patch", "hunt": 0}, 0)
+    spot = next(one for one in rows if one["family"] == "spot")
+    assert spot["class"] == spot["target"] == 0
+    assert spot["margin"] == pytest.approx(spot["success"] - spot["runner_up"])
+    assert spot["margin"] > 0.5
+    cell = {"network": "sample_cnn", "attack": "patch", "method": "unlearn", "images": 500, "hunt": 0}
+    (after,) = repairs.trial(cell, 0)
+    (before,) = repairs.trial(cell | {"method": "nothing"}, 0)
+    assert before["asr"] > 0.9
+    assert after["asr"] < 0.1
+    assert after["accuracy"] > before["accuracy"] - 0.02
+    assert after["suspects"] == "0"
+    assert before["floor"] == after["floor"] < 0.05
