@@ -146,10 +146,10 @@ def levels_section(hunts: list[TableRow], judged: list[HuntedNetwork]) -> str:
     text = (
         "## Family by family\n\nIn healthy networks of seeds 0 and 1: the highest success of any class (median and "
         "highest over hunts), and the widest\nmargin by which the best class stood out. A family is suspect if its "
-        "success or its margin is at least halfway between\nthat of healthy networks and 1, and at least 0.5. *Points to "
-        "the backdoor*: hunts in poisoned networks in which this\nfamily is suspect with the right class. *Finds alone*: "
-        "hunts in which no other family does, so that leaving it out\nwould miss the backdoor. The last column is its "
-        "share of the time of a hunt.\n"
+        "success or its margin is at least halfway between\nthat of healthy networks and 1, and at least 0.5. *Points "
+        "to the backdoor*: hunts in poisoned networks in which this\nfamily is suspect with the right class. *Finds "
+        "alone*: hunts in which no other family does, so that leaving it out\nwould miss the backdoor. The last column "
+        "is its share of the time of a hunt.\n"
     )
     return "\n".join([text, *parts])
 
