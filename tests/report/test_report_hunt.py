@@ -242,7 +242,6 @@ def test_table_has_every_number_and_its_shade():
         assert row[11:] == [
             percent(one.runner_up), f"{100 * one.margin:.0f}", f"{100 * level.threshold:.0f}",
             percent(level.success_threshold), percent(level.success), percent(level.highest),
-            f"{100 * level.widest:.0f}",
         ]  # fmt: skip
     assert rows[1][0].split() == ["spot", "▲", "suspect:", "class", "3"]
     assert '<td role="cell" data-label="Class 3" data-value="0.984"><span class="heat-10">98 %</span></td>' in page

@@ -9,8 +9,10 @@ import pytest
 
 from netpurify.experiments.studies.study import RunFacts
 from netpurify.experiments.studies.unlearn import alarms, experiments
+from netpurify.experiments.studies.unlearn.curve import highest_alarms, pictures
+from netpurify.experiments.studies.unlearn.hunts_page import share
 from netpurify.experiments.studies.unlearn.methods import METHODS
-from netpurify.experiments.studies.unlearn.page import share, unlearn_page
+from netpurify.experiments.studies.unlearn.page import unlearn_page
 from netpurify.findings import read_table
 
 TABLE = Path(__file__).parents[3] / "docs" / "results" / "hunts.csv.gz"
@@ -58,6 +60,15 @@ def test_a_false_alarm_is_counted_and_a_right_one_is_told_from_a_wrong_one():
     assert attacked.found
     assert not attacked.found_without("spot")
     assert attacked.found_without("wave")
+
+
+def test_the_curve_is_of_the_highest_alarm_and_of_the_right_class():
+    rows = [*healthy(), *poisoned()]
+    found = highest_alarms(rows)
+    assert [kind for _, kind, _ in found] == ["healthy", "healthy", "healthy", "poisoned"]
+    assert found[2][2] == pytest.approx(0.85 / 0.8)
+    assert found[3][2] == pytest.approx(0.95 / 0.65), "the wave points elsewhere, and does not count"
+    assert pictures({"hunts": rows}) == pictures({"hunts": rows})
 
 
 def repair(method, accuracy, asr, **more):

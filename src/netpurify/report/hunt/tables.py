@@ -10,10 +10,7 @@ _MOST_CLASSES = 20
 _MOST_COLUMNS = 40
 """Classes of the table, at most: those with the highest success."""
 _SHADES = 10
-_OTHERS = (
-    *("Runner-up", "Margin, points", "Suspect from", "Success from", "Healthy, median", "Healthy, highest"),
-    "Healthy margin, widest",
-)
+_OTHERS = (*("Runner-up", "Margin, points", "Suspect from", "Success from", "Healthy, median", "Healthy, highest"),)
 _NONE = Cell("\N{EN DASH}", float("nan"), "none")
 _BEFORE_AND_AFTER = (
     *("Family", "Class before", "Success before", "Margin before", "Class after", "Success after", "Margin after"),
@@ -68,7 +65,6 @@ def _family(one: FamilyHunt, classes: list[int], total: int) -> list[str | Cell]
         _points(level.threshold),
         _share(level.success_threshold),
         *(_share(value) if known else _NONE for value in (level.success, level.highest)),
-        _points(level.widest) if known else _NONE,
     ]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from netpurify.experiments.studies.defence.scenarios import ATTACKS
 from netpurify.experiments.studies.study import Study
 from netpurify.experiments.studies.unlearn.attacks import SET_ASIDE
+from netpurify.experiments.studies.unlearn.curve import pictures
 from netpurify.experiments.studies.unlearn.methods import METHODS
 from netpurify.experiments.studies.unlearn.page import unlearn_page
 from netpurify.experiments.studies.unlearn.rows import COUNT, hunted, repaired
@@ -90,5 +91,7 @@ STUDY = Study(
     document="unlearn-results.md",
     experiments=experiments,
     page=unlearn_page,
+    pictures=pictures,
     data_sets=data_sets,
+    libraries=("matplotlib",),
 )

@@ -13,8 +13,8 @@ GREY = ("mnist_cnn", "sample_cnn")
 CALIBRATED = (0, 1)
 """Seeds of the healthy networks from which the levels come; others are set aside."""
 ABOUT = {
-    "grey": "CNNs without BatchNorm on MNIST, seeds 0 and 1 of `netpurify study unlearn`",
-    "colour": "ResNets and VGG-like networks on CIFAR-10, seeds 0 and 1 of `netpurify study unlearn`",
+    "grey": "CNNs without BatchNorm on MNIST, seeds 0 and 1 of netpurify study unlearn",
+    "colour": "ResNets and VGG-like networks on CIFAR-10, seeds 0 and 1 of netpurify study unlearn",
 }
 
 

@@ -1,0 +1,72 @@
+"""The drawing of the hunts: false alarms and backdoors found, against how high thresholds are."""
+
+from collections.abc import Mapping
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from netpurify.experiments.studies.defence.means import TITLES
+from netpurify.experiments.studies.defence.scenarios import ATTACKS
+from netpurify.experiments.studies.markdown import number
+from netpurify.experiments.studies.study import Tables
+from netpurify.experiments.studies.unlearn.alarms import calibration, kind_of
+from netpurify.findings import TableRow, group
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOOKS = {"healthy": ("#0072b2", "-"), "poisoned": ("#d55e00", "--")}
+END = 2.0
+"""Right end of the drawing, in thresholds."""
+
+
+def pictures(tables: Tables) -> Mapping[str, str]:
+    """The drawing as SVG, by its path beside the page; the same bytes on every call."""
+    import matplotlib as mpl
+
+    text = StringIO()
+    with mpl.rc_context({"svg.hashsalt": "hunts"}):
+        draw(tables["hunts"]).savefig(text, format="svg", metadata={"Date": None})
+    return {"figures/hunts.svg": text.getvalue()}
+
+
+def highest_alarms(rows: list[TableRow]) -> list[tuple[str, str, float]]:
+    """Network, healthy or poisoned, and the highest alarm of any family, for each hunt; attacks with a family only."""
+    expected = calibration(rows)
+    found = []
+    for some in group(
+        [row for row in rows if row["attack"] in ATTACKS], ["network", "attack", "seed", "hunt"]
+    ).values():
+        levels = expected.get(kind_of(some[0]), next(iter(expected.values())))
+        alarms = [
+            levels.of(str(row["family"])).alarm(number(row["success"]), number(row["margin"]))
+            for row in some
+            if row["attack"] == "none" or row["class"] == row["target"]
+        ]
+        kind = "healthy" if some[0]["attack"] == "none" else "poisoned"
+        found.append((str(some[0]["network"]), kind, max(alarms, default=0.0)))
+    return found
+
+
+def draw(rows: list[TableRow]) -> "Figure":
+    """Share of hunts whose highest alarm reaches a level, a panel for each network."""
+    from matplotlib.figure import Figure
+
+    hunts = highest_alarms(rows)
+    networks = list(dict.fromkeys(network for network, _, _ in hunts))
+    figure = Figure(figsize=(3.6 * len(networks) + 0.6, 3.6), layout="constrained")
+    panels = figure.subplots(1, len(networks), sharex=True, sharey=True, squeeze=False)[0]
+    for panel, network in zip(panels, networks, strict=True):
+        for kind, (colour, dashes) in LOOKS.items():
+            alarms = sorted(alarm for name, one, alarm in hunts if (name, one) == (network, kind))
+            if alarms:
+                shares = [100 * (1 - place / len(alarms)) for place in range(len(alarms))]
+                panel.step([0.0, *alarms, END], [100.0, *shares, 0.0], where="pre", color=colour, linestyle=dashes,
+                           linewidth=2.0, label=f"{kind} ({len(alarms)} hunts)")  # fmt: skip
+        panel.axvline(1.0, color="black", linewidth=1.0, linestyle=":")
+        panel.set(
+            title=TITLES[network], xlabel="level, as a share of what is suspect", xlim=(0, 1.02 * END), ylim=(0, 103)
+        )
+        panel.grid(alpha=0.3)
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False, fontsize=9)
+    panels[0].set_ylabel("hunts that reach the level, %")
+    return figure
