@@ -11,7 +11,8 @@ from netpurify.cli.screen import Bar, show_line
 from netpurify.errors import InputError
 
 app = typer.Typer(
-    help="Data sets: a sample of MNIST is bundled; MNIST, CIFAR-10 and Fashion-MNIST are fetched once.", no_args_is_help=True
+    help="Data sets: a sample of MNIST is bundled; MNIST, CIFAR-10 and Fashion-MNIST are fetched once.",
+    no_args_is_help=True,
 )
 
 

@@ -61,7 +61,12 @@ def trials_of(experiment: Experiment, *, mode: Mode = "default", trials: int | N
         if settings_key(cell) in seen:
             raise InputError(f"the cells of a grid must differ; the grid of {experiment.name} has {cell} twice")
         seen.add(settings_key(cell))
-    return [PlannedTrial(cell, number, experiment.cost(cell)) for cell in cells for number in range(count)]
+    return [
+        PlannedTrial(cell, number, experiment.cost(cell))
+        for cell in cells
+        for number in range(count)
+        if experiment.has_trial(cell, number)
+    ]
 
 
 def settings_key(settings: TableRow) -> str:

@@ -6,6 +6,13 @@ from typing import Literal, get_args
 
 from netpurify.findings.table import TableRow
 
+
+def every_trial(settings: TableRow, number: int) -> bool:
+    """For experiments whose cells all have the same number of trials."""
+    del settings, number
+    return True
+
+
 Mode = Literal["quick", "default", "full"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -25,7 +32,8 @@ class Experiment:
         trial: ``trial(settings, seed)`` gives the rows of one trial. It must be a function of a module, so that worker
             processes can import it, and pure: the same settings and seed give the same rows wherever it runs.
         cost: About how many seconds one trial with these settings takes on one core.
-        trials: Number of trials of each cell, by mode.
+        trials: Number of trials of each cell, by mode; the largest one if cells have different numbers.
+        has_trial: Whether the cell with these settings has the trial of this number. Costly cells may have fewer.
         revision: To be raised whenever the trial gives other rows than before, so that old rows are not used.
     """
 
@@ -35,4 +43,5 @@ class Experiment:
     trial: Callable[[TableRow, int], list[TableRow]]
     cost: Callable[[TableRow], float]
     trials: Mapping[Mode, int]
+    has_trial: Callable[[TableRow, int], bool] = every_trial
     revision: int = 1

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from netpurify.experiments import trials_of
+from netpurify.experiments.studies.markdown import number
 from netpurify.experiments.studies.study import RunFacts
 from netpurify.experiments.studies.unlearn import alarms, experiments
 from netpurify.experiments.studies.unlearn.curve import highest_alarms, pictures
@@ -68,7 +70,7 @@ def test_the_curve_is_of_the_highest_alarm_and_of_the_right_class():
     assert [kind for _, kind, _ in found] == ["healthy", "healthy", "healthy", "poisoned"]
     assert found[2][2] == pytest.approx(0.85 / 0.8)
     assert found[3][2] == pytest.approx(0.95 / 0.65), "the wave points elsewhere, and does not count"
-    assert pictures({"hunts": rows}) == pictures({"hunts": rows})
+    assert pictures({"hunts": rows, "opinions": []}) == pictures({"hunts": rows, "opinions": []})
 
 
 def repair(method, accuracy, asr, **more):
@@ -84,7 +86,7 @@ def test_the_page_says_what_the_tables_say():
         repair("unlearn", 0.83, 0.95, hunt=2, suspects=""), repair("I-BAU", 0.77, 0.021),
         repair("nothing", 0.8, 0.9, attack="adaptive"), repair("unlearn", 0.8, 0.9, attack="adaptive", suspects=""),
     ]  # fmt: skip
-    tables = {"hunts": [*healthy(), *poisoned(), *poisoned(attack="adaptive")], "unlearnt": repairs}
+    tables = {"hunts": [*healthy(), *poisoned(), *poisoned(attack="adaptive")], "unlearnt": repairs, "opinions": []}
     page = unlearn_page(tables, RunFacts("the command", 7200.0))
     assert "patch<br>95.0, floor 4.0" in page
     assert "| **unlearn** | inputs | -0.4 / 33.7 |" in page, "the mean over three hunts"
@@ -105,10 +107,30 @@ def test_shares_have_exact_intervals():
 
 
 def test_every_cell_of_the_full_mode_is_of_a_known_method_and_costs_something():
-    hunts, repairs = experiments(Path("anywhere"))
+    hunts, repairs, seconds = experiments(Path("anywhere"))
     assert {cell["method"] for cell in repairs.grid("full")} == set(METHODS)
     assert {cell["images"] for cell in repairs.grid("full")} == {50, 100, 500, 1000}
     assert all(cell.keys() == {"network", "attack", "hunt"} for cell in hunts.grid("full"))
+    assert all(cell.keys() == {"network", "attack"} for cell in seconds.grid("full"))
+
+
+@pytest.mark.parametrize("mode", ["quick", "default", "full"])
+def test_every_repair_has_the_network_as_it_came_beside_it(mode):
+    _, repairs, _ = experiments(Path("anywhere"))
+    planned = [(trial.settings, trial.number) for trial in trials_of(repairs, mode=mode)]
+    bases = {(cell["network"], cell["attack"], seed) for cell, seed in planned if cell["method"] == "nothing"}
+    assert {(cell["network"], cell["attack"], seed) for cell, seed in planned} == bases
+
+
+def test_more_healthy_networks_are_set_aside_than_a_rate_of_five_percent_takes():
+    hunts, _, _ = experiments(Path("anywhere"))
+    rows = [trial.settings | {"seed": trial.number} for trial in trials_of(hunts, mode="full")]
+    healthy = [row for row in rows if row["attack"] == "none"]
+    aside = {(row["network"], row["seed"]) for row in healthy if not alarms.calibrated_on(row)}
+    assert 0.95 ** len(aside) < 0.05, "no alarm in so many bounds the rate by 5 % with 95 % confidence"
+    assert {row["hunt"] for row in healthy if number(row["seed"]) > 2} == {0}
+    attacked = {(row["network"], row["seed"]) for row in rows if row["attack"] == "patch"}
+    assert ("resnet", 0) not in attacked
 
 
 def test_the_levels_of_the_package_are_those_of_the_committed_table():
@@ -120,7 +142,7 @@ def test_the_levels_of_the_package_are_those_of_the_committed_table():
 
 @pytest.mark.slow
 def test_a_trial_hunts_and_repairs_a_small_network(tmp_path):
-    hunts, repairs = experiments(tmp_path)
+    hunts, repairs, _ = experiments(tmp_path)
     rows = hunts.trial({"network": "sample_cnn", "attack": "patch", "hunt": 0}, 0)
     spot = next(one for one in rows if one["family"] == "spot")
     assert spot["class"] == spot["target"] == 0

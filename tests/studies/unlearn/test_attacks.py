@@ -309,7 +309,7 @@ def test_attacks_of_the_defence_study_are_the_same(attack):
     [
         (("lenet", "patch", 0), "the network must be one of sample_cnn, .*; got 'lenet'"),
         (("vgg", "ghost", 0), "the attack must be one of none, .*, adaptive; got 'ghost'"),
-        (("vgg", "patch", 3), r"the seed must be one of 0 \.\. 2; got 3"),
+        (("vgg", "patch", 3), r"the seed must be one of 0 \.\. 2, or any other of a healthy network; got 3"),
     ],
 )
 def test_unknown_scenarios_are_refused(settings, message):

@@ -11,7 +11,7 @@ from netpurify.experiments.studies.defence.defences import DEFENCES, PUBLISHED
 from netpurify.experiments.studies.defence.page import defence_page
 from netpurify.experiments.studies.defence.rows import COUNTS, defended, trained
 from netpurify.experiments.studies.defence.scatter import pictures
-from netpurify.experiments.studies.defence.scenarios import ATTACKS, DEVELOPMENT, QUICK, SETTINGS
+from netpurify.experiments.studies.defence.scenarios import ATTACKS, COMPARED, DEVELOPMENT, QUICK
 from netpurify.experiments.studies.study import Study
 from netpurify.findings import Experiment, Mode, TableRow
 
@@ -24,12 +24,7 @@ def network_cells(mode: Mode) -> list[TableRow]:
     """The networks of a mode."""
     scenarios = {"quick": QUICK, "default": DEVELOPMENT}.get(mode)
     if scenarios is None:
-        return [
-            {"network": network, "attack": attack}
-            for network in SETTINGS
-            if network != "sample_cnn"
-            for attack in ATTACKS
-        ]
+        return [{"network": network, "attack": attack} for network in COMPARED for attack in ATTACKS]
     return [{"network": scenario.network, "attack": scenario.attack} for scenario in scenarios]
 
 

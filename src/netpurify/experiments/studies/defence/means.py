@@ -9,7 +9,9 @@ from netpurify.findings import TableRow
 COUNT = 500
 """Clean images of the main tables and of the figure."""
 TITLES = {"sample_cnn": "CNN on the MNIST sample", "mnist_cnn": "CNN without BatchNorm, MNIST",
-          "resnet": "ResNet with BatchNorm, CIFAR-10", "vgg": "VGG-like network, CIFAR-10"}  # fmt: skip
+          "fashion_cnn": "CNN without BatchNorm, Fashion-MNIST", "resnet": "ResNet with BatchNorm, CIFAR-10",
+          "vgg": "VGG-like network, CIFAR-10", "short_resnet": "ResNet, CIFAR-10, trained briefly",
+          "short_vgg": "VGG-like network, CIFAR-10, trained briefly"}  # fmt: skip
 
 
 def before(rows: list[TableRow], attack: str, like: TableRow | None = None) -> tuple[float, float | None]:

@@ -46,25 +46,32 @@ class Attack:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSetting:
-    """The data on which a network is trained, and the recipe.
+    """What is trained, on which data, and how.
 
     Attributes:
+        architecture: Name of the network in ``networks``.
         data: Name of the data set.
         images: Number of training images; the first so many of the data set are taken.
         recipe: Optimiser, epochs and augmentation.
     """
 
+    architecture: str
     data: str
     images: int
     recipe: Recipe
 
 
 SETTINGS = {
-    "sample_cnn": TrainingSetting("mnist-sample", 3_000, Recipe(epochs=12, rate=0.05)),
-    "mnist_cnn": TrainingSetting("mnist", 20_000, Recipe(epochs=4, rate=0.05, momentum=0.9)),
-    "resnet": TrainingSetting("cifar10", 48_000, Recipe(epochs=5, rate=0.2, flips=True)),
-    "vgg": TrainingSetting("cifar10", 48_000, Recipe(epochs=5, rate=0.1, flips=True)),
+    "sample_cnn": TrainingSetting("mnist_cnn", "mnist-sample", 3_000, Recipe(epochs=12, rate=0.05)),
+    "mnist_cnn": TrainingSetting("mnist_cnn", "mnist", 20_000, Recipe(epochs=4, rate=0.05, momentum=0.9)),
+    "fashion_cnn": TrainingSetting("mnist_cnn", "fashion-mnist", 20_000, Recipe(epochs=4, rate=0.05, momentum=0.9)),
+    "resnet": TrainingSetting("resnet", "cifar10", 48_000, Recipe(epochs=5, rate=0.2, flips=True)),
+    "vgg": TrainingSetting("vgg", "cifar10", 48_000, Recipe(epochs=5, rate=0.1, flips=True)),
+    "short_resnet": TrainingSetting("resnet", "cifar10", 12_000, Recipe(epochs=4, rate=0.2, flips=True)),
+    "short_vgg": TrainingSetting("vgg", "cifar10", 12_000, Recipe(epochs=4, rate=0.1, flips=True)),
 }
+COMPARED = ("mnist_cnn", "resnet", "vgg")
+"""Networks on which defences are compared; hunts for backdoors are measured on the others too."""
 ATTACKS: dict[str, Attack | None] = {
     "none": None,
     "patch": Attack(Patch(), 0.05),
@@ -90,7 +97,7 @@ class Scenario:
     @property
     def target(self) -> int:
         """The class to which the backdoor leads."""
-        return TARGETS[self.seed]
+        return TARGETS[self.seed % len(TARGETS)]
 
     @property
     def trigger(self) -> Trigger | None:
@@ -100,7 +107,7 @@ class Scenario:
 
     def initial(self) -> nn.Module:
         """The network before training."""
-        return build("mnist_cnn" if self.network == "sample_cnn" else self.network, self.seed)
+        return build(SETTINGS[self.network].architecture, self.seed)
 
     def train(self, folder: Path) -> Trained:
         """The network after training; taken from the folder if it was trained there before."""

@@ -9,6 +9,7 @@ from netpurify.experiments.studies.defence.scenarios import ATTACKS
 from netpurify.experiments.studies.markdown import number
 from netpurify.experiments.studies.study import Tables
 from netpurify.experiments.studies.unlearn.alarms import calibration, kind_of
+from netpurify.experiments.studies.unlearn.opinions_page import opinions_picture
 from netpurify.findings import TableRow, group
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ END = 2.0
 
 
 def pictures(tables: Tables) -> Mapping[str, str]:
-    """The drawing as SVG, by its path beside the page; the same bytes on every call."""
+    """The drawings as SVG, by their paths beside the page; the same bytes on every call."""
     import matplotlib as mpl
 
     text = StringIO()
     with mpl.rc_context({"svg.hashsalt": "hunts"}):
         draw(tables["hunts"]).savefig(text, format="svg", metadata={"Date": None})
-    return {"figures/hunts.svg": text.getvalue()}
+    return {"figures/hunts.svg": text.getvalue(), "figures/opinions.svg": opinions_picture(tables["opinions"])}
 
 
 def highest_alarms(rows: list[TableRow]) -> list[tuple[str, str, float]]:

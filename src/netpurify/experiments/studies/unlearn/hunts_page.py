@@ -8,7 +8,7 @@ from netpurify.experiments.studies import markdown
 from netpurify.experiments.studies.defence.means import TITLES
 from netpurify.experiments.studies.defence.scenarios import ATTACKS
 from netpurify.experiments.studies.markdown import number
-from netpurify.experiments.studies.unlearn.alarms import CALIBRATED, HuntedNetwork, calibration, kind_of
+from netpurify.experiments.studies.unlearn.alarms import HuntedNetwork, calibrated_on, calibration, kind_of
 from netpurify.findings import TableRow, select
 from netpurify.network import HealthyLevel
 
@@ -25,7 +25,7 @@ def share(hits: Sequence[bool]) -> str:
 
 def _held(hunt: HuntedNetwork) -> bool:
     """Whether nothing was chosen on the network, and it is not one of those from which levels come."""
-    return hunt.row["seed"] not in CALIBRATED if hunt.healthy else bool(hunt.row["set_aside"])
+    return not calibrated_on(hunt.row) if hunt.healthy else bool(hunt.row["set_aside"])
 
 
 def alarms_section(judged: list[HuntedNetwork]) -> str:

@@ -9,8 +9,8 @@ from netpurify.experiments.studies.defence.scenarios import ATTACKS
 from netpurify.experiments.studies.markdown import number
 from netpurify.experiments.studies.study import RunFacts, Tables
 from netpurify.experiments.studies.unlearn.alarms import (
-    CALIBRATED,
     HuntedNetwork,
+    calibrated_on,
     calibration,
     hunted_networks,
 )
@@ -23,6 +23,7 @@ from netpurify.experiments.studies.unlearn.hunts_page import (
     share,
 )
 from netpurify.experiments.studies.unlearn.methods import METHODS
+from netpurify.experiments.studies.unlearn.opinions_page import opinions_section
 from netpurify.experiments.studies.unlearn.rows import COUNT
 from netpurify.findings import TableRow, group, select
 
@@ -69,6 +70,7 @@ def unlearn_page(tables: Tables, facts: RunFacts) -> str:
             by_seed_section(known),
             unseen_section(judged, unseen),
             images_section(known),
+            opinions_section(tables["opinions"]),
             cost_section(repairs),
         ]
     )
@@ -127,7 +129,7 @@ def repairs_section(rows: list[TableRow]) -> str:
 
 
 def _set_aside(row: TableRow) -> bool:
-    return row["seed"] not in CALIBRATED if row["attack"] == "none" else bool(row["set_aside"])
+    return not calibrated_on(row) if row["attack"] == "none" else bool(row["set_aside"])
 
 
 def by_seed_section(rows: list[TableRow]) -> str:

@@ -27,7 +27,7 @@ def hunted(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
     """Hunt in one network: one row for each family."""
     scenario = _scenario(settings, seed)
     with one_torch_thread():
-        network = _network(scenario, folder)
+        network = network_of(scenario, folder)
         images, _ = scenario.clean(COUNT)
         begun = time.process_time()
         found = netpurify.hunt(network, images, seed=int(settings["hunt"] or 0))
@@ -53,15 +53,15 @@ def repaired(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
     scenario = _scenario(settings, seed)
     method = METHODS[str(settings["method"])]
     with one_torch_thread():
-        network = _network(scenario, folder)
+        network = network_of(scenario, folder)
         images, labels = scenario.clean(int(settings["images"] or COUNT))
         clean = CleanData(images, labels, None, int(settings["hunt"] or 0))
         with measured_memory() as memory:
             begun = time.process_time()
             known, mended = _repair(str(settings["method"]), network, clean)
             seconds = time.process_time() - begun
-        row = _judge(scenario, mended) | known
-    floor = _floor(scenario, folder)
+        row = judge(scenario, mended) | known
+    floor = floor_of(scenario, folder)
     return [row | {"floor": floor, "labels": method.labels, "repair_seconds": seconds, "megabytes": memory.megabytes}]
 
 
@@ -85,16 +85,17 @@ def _scenario(settings: TableRow, seed: int) -> UnlearnScenario:
 
 
 @cache
-def _network(scenario: UnlearnScenario, folder: str) -> nn.Module:
+def network_of(scenario: UnlearnScenario, folder: str) -> nn.Module:
+    """The trained network, once in each worker."""
     return scenario.train(Path(folder)).model
 
 
 @cache
-def _floor(scenario: UnlearnScenario, folder: str) -> float | None:
+def floor_of(scenario: UnlearnScenario, folder: str) -> float | None:
     """What the same trigger does to the healthy network of this kind: its attack success."""
     if scenario.trigger is None:
         return None
-    healthy = _network(UnlearnScenario(scenario.network, "none", scenario.seed), folder)
+    healthy = network_of(UnlearnScenario(scenario.network, "none", scenario.seed), folder)
     return _rates(scenario, healthy).asr
 
 
@@ -107,7 +108,7 @@ def _rates(scenario: UnlearnScenario, network: nn.Module) -> Rates:
     return measure(network, images, labels, trigger=trigger, target=scenario.target, batch=BATCH)
 
 
-def _judge(scenario: UnlearnScenario, network: nn.Module) -> TableRow:
+def judge(scenario: UnlearnScenario, network: nn.Module) -> TableRow:
     """Clean accuracy, attack success and robust accuracy on test images."""
     rates = _rates(scenario, network)
     attacked = scenario.trigger is not None

@@ -12,6 +12,8 @@ from netpurify.errors import InputError
 from netpurify.experiments.studies.defence.scenarios import ATTACKS, SETTINGS, TARGETS, Scenario
 from netpurify.experiments.studies.unlearn.attacks import SET_ASIDE
 
+DEVELOPED = ("sample_cnn", "mnist_cnn", "resnet")
+"""Networks of which seed 0 was developed on, but for WaNet."""
 CHOSEN_LATER = {("resnet", "blended", 1), ("mnist_cnn", "wanet", 0)}
 """Networks that had been set aside, and on which something was chosen nevertheless: the family ``faint`` on the first,
 sizes of several families on the second."""
@@ -30,15 +32,17 @@ class UnlearnScenario:
             raise InputError(f"the network must be one of {', '.join(SETTINGS)}; got {self.network!r}")
         if self.attack not in ATTACKS | SET_ASIDE:
             raise InputError(f"the attack must be one of {', '.join(ATTACKS | SET_ASIDE)}; got {self.attack!r}")
-        if self.seed not in range(len(TARGETS)):
-            raise InputError(f"the seed must be one of 0 .. {len(TARGETS) - 1}; got {self.seed!r}")
+        if self.seed not in range(len(TARGETS)) and (self.attack != "none" or self.seed < 0):
+            raise InputError(
+                f"the seed must be one of 0 .. {len(TARGETS) - 1}, or any other of a healthy network; got {self.seed!r}"
+            )
 
     @property
     def set_aside(self) -> bool:
         """Whether nothing of ``hunt`` and ``Unlearn`` may be chosen on this network."""
         if (self.network, self.attack, self.seed) in CHOSEN_LATER:
             return False
-        return self.attack in SET_ASIDE or self.attack == "wanet" or self.network == "vgg" or self.seed != 0
+        return self.attack in SET_ASIDE or self.attack == "wanet" or self.network not in DEVELOPED or self.seed != 0
 
     @property
     def target(self) -> int | Literal["next"]:

@@ -1,0 +1,204 @@
+"""Second opinions: does anything tell, without the trigger, how much of a backdoor a repair has left?
+
+Repairs of every quality are made of one repair: the weights go part of the way from the contaminated to the repaired
+ones. A repair that is not trained against the family that found the backdoor is added. Each indicator is then set
+beside the attack success that the real trigger still has, which only a study knows.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import netpurify
+from netpurify.experiments.studies.unlearn.rows import floor_of, judge, network_of
+from netpurify.experiments.studies.unlearn.scenarios import UnlearnScenario
+from netpurify.findings import TableRow
+from netpurify.network import FoundTrigger, Hunt
+from netpurify.threads import one_torch_thread
+
+COUNT, HELD_OUT = 500, 5
+"""Clean images, and the one in how many that no repair sees, and on which indicators are measured."""
+WAYS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How far the weights go from the contaminated to the repaired ones."""
+RADII = tuple(0.3 * 2.0 ** (place / 2) for place in range(12))
+"""Sizes of universal patterns that are tried, as norms of the change of an image in [0, 1]; from 0.3 to 13.6."""
+INDICATORS = {
+    "alarm": "highest alarm of a family that points to the class, in the hunt after the repair",
+    "success": "highest success towards the class of any family in that hunt",
+    "held_back": "the same of families that the repair was not trained against",
+    "size": "norm of the smallest free universal pattern that leads half of the images to the class, over the median "
+    "of all classes; a backdoor makes it small",
+    "pull": "by how much the triggers that were found raise the log-odds of the class",
+    "direction": "share of the change of the last layer's inputs under these triggers that lies along one direction",
+    "relearning": "success of these triggers after five steps of training the network to follow them again",
+}
+"""What is measured of a repaired network, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """What is known of a backdoor before the repair.
+
+    Attributes:
+        target: The suspect class.
+        triggers: The triggers that lead to it, of suspect families.
+        families: Names of these families.
+    """
+
+    target: int
+    triggers: tuple[FoundTrigger, ...]
+    families: frozenset[str]
+
+
+def second_opinions(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
+    """Repairs of one network, the indicators of each of them, and what the real trigger still does."""
+    scenario = UnlearnScenario(str(settings["network"]), str(settings["attack"]), seed)
+    with one_torch_thread():
+        network = network_of(scenario, folder)
+        every, _ = scenario.clean(COUNT)
+        chosen = torch.arange(COUNT) % HELD_OUT == 0
+        held, images = every[chosen], every[~chosen]
+        before = netpurify.hunt(network, images, seed=seed)
+        suspicion = _suspicion(before, scenario)
+        rows, floor = [], floor_of(scenario, folder)
+        for name, way, mended in _repairs(network, images, before, seed):
+            after = netpurify.hunt(mended, held, seed=seed + 1000)
+            measured = measure_indicators(mended, held, after, suspicion)
+            known: TableRow = {"repair": name, "way": way, "suspect": before.suspects != (), "floor": floor}
+            rows.append(known | judge(scenario, mended) | measured)
+    return rows
+
+
+def _repairs(network: nn.Module, images: Tensor, before: Hunt, seed: int) -> list[tuple[str, float, nn.Module]]:
+    """Repairs by name and by how far the weights go; only the network itself if nothing is suspect."""
+    if not before.suspects:
+        return [("nothing", 0.0, network)]
+    mended = netpurify.purify(network, images, policy=netpurify.Unlearn(seed=seed)).model
+    found = [("unlearn", way, part_of_the_way(network, mended, way)) for way in WAYS]
+    strongest = before.suspects[0].family
+    others = [one.family for one in before.families if one.family != strongest]
+    partial = netpurify.purify(network, images, policy=netpurify.Unlearn(families=others, seed=seed)).model
+    return [*found, ("without the strongest family", 1.0, partial)]
+
+
+def part_of_the_way(start: nn.Module, end: nn.Module, way: float) -> nn.Module:
+    """A network whose weights lie between those of two others: the first for 0, the second for 1."""
+    made = copy.deepcopy(start)
+    with torch.no_grad():
+        for value, goal in zip(made.parameters(), end.parameters(), strict=True):
+            value.lerp_(goal, way)
+    return made
+
+
+def _suspicion(before: Hunt, scenario: UnlearnScenario) -> Suspicion:
+    """The strongest suspect; if there is none, the class and the best triggers that lead to it all the same."""
+    if before.suspects:
+        target = before.suspects[0].target
+        triggers = tuple(one for one in before.suspects if one.target == target)
+        return Suspicion(target, triggers, frozenset(one.family for one in triggers))
+    target = before.found[0].target if isinstance(scenario.target, str) else scenario.target
+    leading = [one for one in before.found if one.target == target]
+    return Suspicion(target, tuple(leading[:3]), frozenset())
+
+
+def measure_indicators(network: nn.Module, images: Tensor, after: Hunt, suspicion: Suspicion) -> TableRow:
+    """All indicators of a repaired network."""
+    target = suspicion.target
+    towards = {one.family: one.successes(after.classes)[target] or 0.0 for one in after.families}
+    untrained = [value for name, value in towards.items() if name not in suspicion.families]
+    pointing = [one.alarm for one in after.families if one.best.target == target]
+    changes = [one.on(images) for one in suspicion.triggers]
+    return {
+        "found_after": bool(after.suspects),
+        "alarm": max(pointing, default=0.0),
+        "success": max(towards.values()),
+        "held_back": max(untrained, default=0.0),
+        "size": relative_size(network, images, target),
+        "pull": pull(network, images, changes, target),
+        "direction": direction(network, images, changes),
+        "relearning": relearning(network, images, suspicion.triggers, target),
+    }
+
+
+def pull(network: nn.Module, images: Tensor, changes: Sequence[Tensor], target: int) -> float:
+    """Mean rise of the log-odds of a class from images to changed images, over the strongest of the changes."""
+    with torch.no_grad():
+        before = _log_odds(network(images), target)
+        return max(float((_log_odds(network(changed), target) - before).mean()) for changed in changes)
+
+
+def _log_odds(scores: Tensor, target: int) -> Tensor:
+    others = torch.cat([scores[:, :target], scores[:, target + 1 :]], dim=1)
+    return scores[:, target] - others.logsumexp(dim=1)
+
+
+def direction(network: nn.Module, images: Tensor, changes: Sequence[Tensor]) -> float:
+    """Largest share of the energy of the shifts of the last layer's inputs that one direction holds."""
+    last = [module for module in network.modules() if isinstance(module, nn.Linear)][-1]
+    seen: list[Tensor] = []
+    handle = last.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach().double()))
+    try:
+        with torch.no_grad():
+            for some in (images, *changes):
+                network(some)
+    finally:
+        handle.remove()
+    shares = []
+    for features in seen[1:]:
+        energies = torch.linalg.svdvals(features - seen[0]).square()
+        shares.append(float(energies[0] / energies.sum()) if float(energies.sum()) > 0.0 else 0.0)
+    return max(shares)
+
+
+def relearning(network: nn.Module, images: Tensor, triggers: Sequence[FoundTrigger], target: int) -> float:
+    """Success of triggers on every other image, after five steps that train the network on the rest to follow them."""
+    student = copy.deepcopy(network).requires_grad_()
+    taught, judged = images[::2], images[1::2]
+    lessons = torch.cat([one.on(taught) for one in triggers])
+    goal = torch.full((len(lessons),), target)
+    optimiser = torch.optim.SGD(student.parameters(), lr=1e-3)
+    for _ in range(5):
+        optimiser.zero_grad()
+        functional.cross_entropy(student(lessons), goal).backward()
+        nn.utils.clip_grad_norm_(student.parameters(), 1.0)
+        optimiser.step()
+    with torch.no_grad():
+        others = judged[network(judged).argmax(dim=1) != target]
+        hits = [(student(one.on(others)).argmax(dim=1) == target).double().mean() for one in triggers]
+    return float(torch.stack(hits).max())
+
+
+def relative_size(network: nn.Module, images: Tensor, target: int) -> float:
+    """Smallest universal pattern that leads half of the images to a class, over the median of all classes."""
+    with torch.no_grad():
+        own = network(images).argmax(dim=1)
+        classes = network(images[:1]).shape[1]
+    sizes = torch.tensor([smallest_size(network, images[own != goal], goal) for goal in range(classes)])
+    return float(sizes[target] / sizes.median())
+
+
+def smallest_size(network: nn.Module, images: Tensor, goal: int) -> float:
+    """Norm of the smallest free pattern, added to all images, with which half of them are given a class."""
+    half = len(images) // 2
+    climbed, judged = images[:half][:24], images[half:]
+    frozen = copy.deepcopy(network).requires_grad_(requires_grad=False)
+    pattern = torch.zeros_like(images[:1])
+    labels = torch.full((len(climbed),), goal)
+    last, reached = 0.0, 0.0
+    for radius in RADII:
+        for _ in range(4):
+            pattern.requires_grad_()
+            loss = functional.cross_entropy(frozen((climbed + pattern).clamp(0.0, 1.0)), labels)
+            (slope,) = torch.autograd.grad(loss, [pattern])
+            pattern = pattern.detach() - 0.5 * radius * slope / slope.norm().clamp(min=1e-12)
+            pattern = pattern * (radius / pattern.norm().clamp(min=1e-12)).clamp(max=1.0)
+        with torch.no_grad():
+            hits = float((frozen((judged + pattern).clamp(0.0, 1.0)).argmax(dim=1) == goal).double().mean())
+        if hits >= 0.5:
+            return last + (radius - last) * (0.5 - reached) / (hits - reached)
+        last, reached = radius, hits
+    return 2.0 * RADII[-1]
