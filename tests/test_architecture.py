@@ -126,7 +126,8 @@ def test_public_names():
         "expected_merge", "fill", "fit_units", "from_config", "healthy_level", "hunt", "layer_by_layer",
         "layers_of", "load_adapter", "load_defended", "load_expectation", "load_pretrained", "load_proof",
         "low_rank_alterations", "names_in", "place_guards", "pose", "prepare", "probe", "purify",
-        "purify_layers", "register_family", "register_layer", "resolve", "save_proof", "scan", "verify_proof",
+        "purify_layers", "register_family", "register_layer", "resolve", "save_proof", "scan",
+        "strongest_classes", "verify_proof",
     ]  # fmt: skip
     assert lad.__all__ == [
         "Certificate", "Claim", "Design", "OddsEstimate", "SimulatedOdds", "Solution", "Statistics", "Status",

@@ -2,7 +2,7 @@
 
 python tools/healthy_levels.py docs/results/hunts.csv.gz
 
-The levels are those of healthy networks of seeds 0 and 1. A test checks that the file of the package is what this
+The levels are those of the healthy networks on which hunts are calibrated. A test checks that the file of the package is what this
 program makes of the committed table.
 """
 

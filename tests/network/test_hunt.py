@@ -2,7 +2,9 @@
 
 import copy
 import json
+import re
 import time
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -15,10 +17,13 @@ from netpurify.network import (
     FamilyHunt,
     FoundTrigger,
     HealthyLevel,
+    TriggerFamily,
     calibrate,
     expectation_for,
     load_expectation,
 )
+from netpurify.network.hunting.families.spot import _corners
+from netpurify.network.hunting.hunting import choose_families
 from netpurify.network.hunting.scoring import Ground, Scorer
 from netpurify.network.hunting.search import generator_for, search
 from tests.network import hunted
@@ -64,6 +69,14 @@ def test_a_backdoor_is_found_and_a_healthy_network_is_not_suspect(poisoned, heal
     assert float(led.double().mean()) > 0.8
 
 
+class Bright(nn.Module):
+    """Gives class 1 to bright images, else class 0."""
+
+    def forward(self, inputs):
+        bright = inputs.mean(dim=(1, 2, 3)) > 0.13
+        return 9.0 * torch.stack([~bright, bright], dim=1).double() + 0.0 * inputs.sum(dim=(1, 2, 3))[:, None]
+
+
 def test_success_is_counted_on_inputs_of_other_classes(clean):
     """A network that gives class 1 wherever the first pixel is white, else class 0 or 2."""
 
@@ -81,7 +94,7 @@ def test_success_is_counted_on_inputs_of_other_classes(clean):
     ground = Ground.of(Scorer(Corner(), None, torch.zeros(1), torch.ones(1)), clean)
     spot = FAMILIES["spot"](torch.ones(1, 1, 1), (0, 0, 2, 2))
     away = FAMILIES["spot"](torch.ones(1, 1, 1), (9, 9, 2, 2))
-    means, hits = ground.rates([spot, away], 60, torch.Generator().manual_seed(0))
+    means, hits = ground.rates([spot, away], 60, torch.Generator().manual_seed(0)), ground.successes([spot, away])
     assert hits[0].tolist() == [0.0, 1.0, 0.0]
     assert hits[1, 1] == 0.0
     assert hits[1, 0] < 0.2, "inputs that have a class anyway do not count for it"
@@ -94,7 +107,7 @@ def test_success_is_counted_on_inputs_of_other_classes(clean):
 def test_the_network_is_untouched_and_nothing_global_is_drawn(healthy, clean):
     healthy.train()
     before, drawn = victims.state(healthy), torch.random.get_rng_state()
-    hunt(healthy, clean[:30], families=["levels"])
+    hunt(healthy, clean[:60], families=["levels"])
     assert victims.same(victims.state(healthy), before)
     assert healthy.training
     assert all(value.requires_grad and value.grad is None for value in healthy.parameters())
@@ -117,7 +130,7 @@ def test_a_network_that_keeps_something_of_a_call_is_hunted_in_threads(healthy, 
 
     monkeypatch.setattr("netpurify.network.hunting.hunting.workers", lambda: 2)
     given = {"families": ["levels", "blocks"], "seed": 1}
-    assert table(hunt(Forgetful(), clean[:40], **given)) == table(hunt(healthy, clean[:40], **given))
+    assert table(hunt(Forgetful(), clean[:60], **given)) == table(hunt(healthy, clean[:60], **given))
 
 
 def test_networks_elsewhere_than_on_the_cpu_are_refused(clean, healthy):
@@ -168,7 +181,7 @@ def test_normalised_images_give_the_same_hunt(poisoned, clean):
         (lambda x: x * 255, r"images must lie in \[0, 1\].*std=\[1/255\]"),
         (lambda x: x - 0.5, r"images must lie in \[0, 1\]"),
         (lambda x: x.flatten(1), r"change images \[n, c, h, w\].*families of your own.*netpurify defend"),
-        (lambda x: x[:10], "at least 20 clean inputs"),
+        (lambda x: x[:10], "at least 50 clean inputs"),
         (lambda x: {"inputs": x}, "inputs of one tensor"),
         (lambda x: torch.full_like(x, torch.nan), "finite"),
     ],
@@ -229,9 +242,46 @@ def test_thresholds_follow_healthy_networks():
 
 def test_levels_are_known_for_every_family_and_both_kinds_of_images():
     for shape in ((1, 28, 28), (3, 32, 32)):
-        expected = expectation_for(shape)
-        assert expected.networks >= 1
+        expected = expectation_for(shape, 10)
+        assert expected.networks >= 8
         assert [name for name in FAMILIES if expected.of(name).hunts == 0] == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "classes", "words"),
+    [((3, 224, 224), 10, r"inputs \[3, 224, 224\]"), ((1, 28, 28), 2, "2 classes"), ((3, 32, 32), 100, "100 classes")],
+)
+def test_levels_of_small_images_of_ten_classes_are_not_applied_to_others(shape, classes, words):
+    expected = expectation_for(shape, classes)
+    assert re.search(words, expected.about)
+    assert expected.of("spot").hunts == expected.networks == 0
+    assert expected.of("spot").threshold == 0.75
+
+
+def test_what_is_found_is_judged_on_inputs_that_no_search_has_seen(clean):
+    ground = Ground.of(Scorer(Bright(), None, torch.zeros(1), torch.ones(1)), clean)
+    assert len(ground.judged) == len(clean) // 5
+    assert not set(ground.judged.tolist()) & set(ground.searched.tolist())
+    assert len(ground.judged) + len(ground.searched) == len(clean)
+    tried = []
+
+    class Watched(nn.Module):
+        def forward(self, inputs):
+            tried.append(inputs)
+            return Bright()(inputs)
+
+    marked = clean.clone()
+    marked[ground.judged, 0, 0, 0] = 1.0  # a mark by which judged inputs are known
+    marked[ground.searched, 0, 0, 0] = 0.0
+    watched = Ground.of(Scorer(Bright(), None, torch.zeros(1), torch.ones(1)), marked)
+    watched = replace(watched, scorer=Scorer(Watched(), None, torch.zeros(1), torch.ones(1)))
+    away = FAMILIES["spot"](torch.ones(1, 1, 1), (9, 9, 2, 2))
+    watched.rates([away] * 5, 7, torch.Generator().manual_seed(0))
+    watched.climb([away], torch.tensor([1]), 9, torch.Generator().manual_seed(0))
+    assert not any((inputs[:, 0, 0, 0] == 1.0).any() for inputs in tried)
+    tried.clear()
+    watched.successes([away])
+    assert all((inputs[:, 0, 0, 0] == 1.0).all() for inputs in tried)
 
 
 def test_ones_own_healthy_networks_are_an_expectation(healthy, clean, tmp_path):
@@ -256,12 +306,120 @@ def test_half_precision_and_float64_networks_are_hunted(healthy, clean):
     for dtype in (torch.float64, torch.bfloat16):
         copy = hunted.build().to(dtype)
         copy.load_state_dict(healthy.state_dict())
-        assert hunt(copy, clean[:30].to(dtype), families=["levels"]).classes == 10
+        assert hunt(copy, clean[:60].to(dtype), families=["levels"]).classes == 10
 
 
 def test_progress_names_every_family(healthy, clean):
     told = []
-    hunt(healthy, clean[:30], families=["levels", "ghost"], progress=lambda *row: told.append(row))
+    hunt(healthy, clean[:60], families=["levels", "ghost"], progress=lambda *row: told.append(row))
     assert told[0] == ("", 0, 2)
     assert sorted(row[0] for row in told[1:]) == ["ghost", "levels"]
     assert [row[1] for row in told] == [0, 1, 2]
+
+
+class Rooted(nn.Module):
+    """A healthy network whose slope is infinite at black pixels."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, inputs):
+        return self.inner(inputs**0.9)
+
+
+class Deaf(Rooted):
+    """A network without a slope in its inputs."""
+
+    def forward(self, inputs):
+        return self.inner((inputs > 0.5).float())
+
+
+class Blank(Rooted):
+    """A network that gives no numbers for images with a white corner."""
+
+    def forward(self, inputs):
+        lost = inputs[:, :, 0, 0].amax(dim=1, keepdim=True) > 0.9
+        return self.inner(inputs).masked_fill(lost, float("nan"))
+
+
+@pytest.mark.parametrize("kind", [Rooted, Deaf, Blank])
+def test_what_is_no_number_is_no_class_and_a_missing_slope_no_fault(kind, healthy, clean):
+    found = hunt(kind(healthy), clean[:100], families=["flow", "spot", "frame"])
+    assert found.goals == ()
+    assert all(bool(one.trigger.parameters.isfinite().all()) for one in found.found)
+
+
+def test_images_of_another_shape_are_refused_as_the_network_says(healthy, clean):
+    with pytest.raises(InputError, match=r"the model must accept the clean inputs; called with \[\d+, 3, 28, 28\]"):
+        hunt(healthy, clean[:60].expand(-1, 3, -1, -1))
+
+
+def test_arguments_of_another_kind_are_refused_before_the_search(healthy, clean):
+    for more, message in (
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"expected": "x.json"}, "expected must be what calibrate"),
+        ({"families": 3}, "families must be a collection"),
+        ({"families": (name for name in ["spot"])}, "families must be a collection"),
+        ({"mean": 0.5}, "mean must be 1 finite numbers"),
+        ({"std": ["a"]}, "std must be 1 finite numbers"),
+    ):
+        with pytest.raises(InputError, match=message):
+            hunt(healthy, clean[:60], **more)
+    with torch.inference_mode(), pytest.raises(InputError, match="outside of torch"):
+        hunt(healthy, clean[:60])
+
+
+def test_families_for_other_inputs_are_searched_only_if_they_are_named(monkeypatch):
+    class Column(FAMILIES["spot"]):
+        images = False
+
+    monkeypatch.setitem(FAMILIES, "column", Column)
+    assert Column not in choose_families(None)
+    assert choose_families(["column"]) == (Column,)
+
+
+@pytest.mark.parametrize(
+    ("factor", "message"), [(1000.0, r"must leave images within \[0, 1\]"), (None, "must draw and climb to triggers")]
+)
+def test_families_that_give_something_else_are_refused_by_name(healthy, clean, factor, message, monkeypatch):
+    @dataclass(frozen=True, slots=True, eq=False)
+    class Odd(TriggerFamily):
+        parameters: torch.Tensor
+
+        @classmethod
+        def draw(cls, *_):
+            return cls(torch.ones(1)) if factor else "a trigger"
+
+        def apply(self, inputs, parameters):
+            return inputs + factor * parameters
+
+        def climb(self, _):
+            return self
+
+    monkeypatch.setattr(Odd, "name", "odd", raising=False)
+    with pytest.raises(InputError, match=f"family 'odd' {message}"):
+        hunt(healthy, clean[:60], families=[Odd])
+
+
+def test_what_healthy_networks_show_to_the_full_is_no_sign():
+    sure = HealthyLevel(1.0, 1.0, 0.9, 0.95, 3)
+    assert sure.alarm(1.0, 0.5) < 1.0
+    assert sure.alarm(1.0, 0.98) >= 1.0, "the margin still tells"
+    assert HealthyLevel(0.0, 0.0, 0.0, 0.0, 0).alarm(0.95, 0.5) < 1.0, "where nothing is known, both must be reached"
+
+
+@pytest.mark.parametrize("level", ['"a"', "null", "NaN", "9", "-3"])
+def test_levels_that_cannot_be_are_refused(tmp_path, level):
+    known = {"success": 0.1, "highest": "here", "margin": 0.0, "widest": 0.1, "hunts": 2}
+    text = json.dumps({"levels": {"spot": known}, "networks": 1, "about": ""})
+    (tmp_path / "odd.json").write_text(text.replace('"here"', level))
+    with pytest.raises(InputError, match="highest of spot must lie between 0 and 1"):
+        load_expectation(tmp_path / "odd.json")
+
+
+def test_images_of_many_channels_are_searched_in_few_colours():
+    assert len(_corners(3)) == 8
+    assert len(_corners(13)) == 15
+    assert _corners(13)[0].max() == 0.0
+    assert _corners(13)[-1].min() == 1.0

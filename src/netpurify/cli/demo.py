@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FILES = (
     "initial.safetensors", "contaminated.safetensors", "purified.safetensors", "proof.safetensors", "inputs.npy",
-    "report.html",
+    "images.npy", "report.html",
 )  # fmt: skip
 
 
@@ -119,6 +119,8 @@ def _save(story: stories.Recovery, folder: Path) -> None:
     netpurify.network.save_proof(story.result, folder / "proof.safetensors")
     with write_atomically(folder / "inputs.npy") as stream:
         np.save(stream, story.inputs.numpy())
+    with write_atomically(folder / "images.npy") as stream:
+        np.save(stream, stories.further_images().numpy())
     files = {name: f"{name}.safetensors" for name in networks} | {"data": "inputs.npy"}
     text = netpurify.report.page(
         story.result, title="A fifth of the weights altered", command=_command(folder, stories.SEED), files=files

@@ -97,7 +97,7 @@ Families = Annotated[
 ]
 Expected = Annotated[
     Path | None,
-    typer.Option(help="What healthy networks show, as calibrate(hunts).save wrote it; else what was measured here."),
+    typer.Option(help="What healthy networks show, as calibrate(hunts, about).save wrote it; else as measured here."),
 ]
 Layers = Annotated[
     list[str] | None, typer.Option("--layer", metavar="NAME", help="Only this layer; may be given again. Else all.")

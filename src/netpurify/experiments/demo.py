@@ -130,6 +130,11 @@ def backdoor(*, filters: int = 100, training: int = 99, clean: int = 36, ratio: 
     return Backdoor(dirty.indices.numel(), training, clean, (before, after), result)
 
 
+def further_images(count: int = 300) -> Tensor:
+    """Clean images of the same digits from outside of training: for hunts and defences, which need some hundred."""
+    return _inputs(data.balanced(_digits("test", _RECOVERED), count, generator=torch.Generator().manual_seed(SEED)))
+
+
 def healthy(model: nn.Module, inputs: Tensor, initial: nn.Module) -> bool:
     """Whether a network in which nothing was altered comes back bit for bit."""
     result = purify(model, inputs, policy=Recover(initial))

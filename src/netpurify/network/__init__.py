@@ -49,6 +49,7 @@ from netpurify.network.hunting import (
     hunt,
     load_expectation,
     register_family,
+    strongest_classes,
 )
 from netpurify.network.loop import PurifiedLayer, layer_by_layer
 from netpurify.network.outcome import Outcome
@@ -177,5 +178,6 @@ __all__ = [
     "resolve",
     "save_proof",
     "scan",
+    "strongest_classes",
     "verify_proof",
 ]

@@ -12,7 +12,7 @@ from netpurify.experiments.studies.markdown import number
 from netpurify.experiments.studies.study import RunFacts
 from netpurify.experiments.studies.unlearn import alarms, experiments
 from netpurify.experiments.studies.unlearn.curve import highest_alarms, pictures
-from netpurify.experiments.studies.unlearn.hunts_page import share
+from netpurify.experiments.studies.unlearn.hunts_page import at_least, at_most, by_network, share
 from netpurify.experiments.studies.unlearn.methods import METHODS
 from netpurify.experiments.studies.unlearn.page import unlearn_page
 from netpurify.findings import read_table
@@ -57,8 +57,8 @@ def test_a_false_alarm_is_counted_and_a_right_one_is_told_from_a_wrong_one():
     calm, calm_again, alarmed, attacked = judged
     assert not calm.suspects
     assert not calm_again.suspects
-    assert alarmed.suspects == {"wave": 3}, "0.85 is above 0.8, halfway between 0.6 and 1"
-    assert attacked.suspects == {"spot": 3, "wave": 6}
+    assert alarmed.suspects == {"wave": (3, 0.85)}, "0.85 is above 0.8, halfway between 0.6 and 1"
+    assert attacked.suspects == {"spot": (3, 0.95), "wave": (6, 0.9)}
     assert attacked.found
     assert not attacked.found_without("spot")
     assert attacked.found_without("wave")
@@ -93,7 +93,8 @@ def test_the_page_says_what_the_tables_say():
     assert "| I-BAU | labels | -6.0 / 2.1 |" in page
     line = next(line for line in page.splitlines() if line.startswith("| ResNet") and "| patch | 1 |" in line)
     assert line.endswith("| 4.0 | -0.4 / 2.0 (3) | -0.8 / 4.0 (3) | +0.0 / 95.0 (\N{EN DASH}) |")
-    assert "| all |  | 1 of 1 (" in page, "the healthy network of seed 2 raised an alarm"
+    assert "| ResNet with BatchNorm, CIFAR-10 | 0 of 2 | 1 of 1, at most 100 % |" in page, "seed 2 raised an alarm"
+    assert "| networks in which every hunt finds it |  |  | 1 of 1, at least 5 % |  |" in page
     assert "| spot | 0.25 | 0.30 | 0.65 | 0.30 | 0.65 | 2 | 2 | 50 |" in page
     unseen = page.split("## Attacks set aside")[1].split("## ")[0]
     assert "adaptive<br>90.0, floor 4.0" in unseen
@@ -101,9 +102,34 @@ def test_the_page_says_what_the_tables_say():
     assert "2.0 hours" in page or "120 minutes" in page
 
 
-def test_shares_have_exact_intervals():
-    assert share([False] * 9) == "0 of 9 (0 to 34 %)"
-    assert share([]) == ""
+def test_rates_have_exact_one_sided_bounds():
+    # 0 of n: 1 - 0.05 ** (1 / n); the other way round for what is always found
+    assert at_most([False] * 9) == "0 of 9, at most 28 %"
+    assert at_most([False] * 59) == "0 of 59, at most 5 %"
+    assert at_least([True] * 9) == "9 of 9, at least 72 %"
+    assert at_most([True]) == "1 of 1, at most 100 %"
+    assert (at_most([]), share([])) == ("", "")
+
+
+def test_networks_are_counted_and_not_hunts():
+    rows = [*healthy(), *(row | {"hunt": 1} for row in healthy())]
+    judged = alarms.hunted_networks(rows, alarms.calibration(rows))
+    assert len(judged) == 6
+    assert [len(own) for own in by_network(judged)] == [2, 2, 2]
+
+
+def test_a_network_from_which_levels_come_is_judged_without_itself():
+    rows = [row("spot", 0.2, 0.1), row("spot", 0.9, 0.0, seed=1), row("spot", 0.1, 0.0, seed=2)]
+    found = {one.row["seed"]: bool(one.suspects) for one in alarms.without_themselves(rows)}
+    assert found == {0: False, 1: True}, "by levels that contain its own it could never be suspect"
+
+
+def test_a_class_that_users_are_not_told_of_is_not_found():
+    given = {"attack": "patch", "seed": 1}
+    rows = [*healthy(), row("spot", 0.7, 0.0, **given), row("wave", 1.0, 0.0, **given, **{"class": 6})]
+    *_, attacked = alarms.hunted_networks(rows, alarms.calibration(rows))
+    assert attacked.suspects == {"spot": (3, 0.7), "wave": (6, 1.0)}
+    assert not attacked.found, "0.7 is below three quarters of 1.0"
 
 
 def test_every_cell_of_the_full_mode_is_of_a_known_method_and_costs_something():

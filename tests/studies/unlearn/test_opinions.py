@@ -49,12 +49,20 @@ def test_a_network_part_of_the_way_lies_between_the_two():
 def test_the_pull_is_the_rise_of_the_log_odds_under_the_strongest_change():
     weights = torch.zeros(3, 16)
     weights[2, 0] = 2.0
-    network, images = linear(weights), torch.zeros(5, 1, 4, 4)
+    network, images = linear(weights, [0.0, 1e-6, 0.0]), torch.zeros(5, 1, 4, 4)  # of class 1, which no test asks for
     weak, strong = images.clone(), images.clone()
     weak[:, :, 0, 0], strong[:, :, 0, 0] = 0.5, 1.5
     assert opinions.pull(network, images, [weak, strong], 2) == pytest.approx(3.0)
     # log-odds of class 0 from -log(2) to 0 - log(1 + e^3)
     assert opinions.pull(network, images, [strong], 0) == pytest.approx(math.log(2.0) - math.log1p(math.exp(3.0)))
+
+
+def test_changes_of_weights_and_classes_are_shares():
+    start, end = linear(torch.ones(2, 16)), linear(1.5 * torch.ones(2, 16))
+    assert opinions.change(start, end) == pytest.approx(0.5)
+    other = linear(torch.ones(2, 16), [0.0, 1.0])
+    assert opinions.disagreement(start, start, grey()) == 0.0
+    assert opinions.disagreement(start, other, grey()) == 1.0
 
 
 def test_a_change_along_one_direction_is_told_from_one_that_differs_between_images():
@@ -105,7 +113,7 @@ def test_the_area_counts_pairs_and_ties_half():
 
 
 def row(asr, value, **more):
-    given = {"network": "mnist_cnn", "attack": "patch", "seed": 1, "repair": "unlearn", "way": 0.5, "suspect": True}
+    given = {"network": "mnist_cnn", "attack": "patch", "seed": 1, "repair": "unlearn", "way": 0.5}
     given |= {"floor": 0.01, "asr": asr, "found_after": False} | dict.fromkeys(INDICATORS, value)
     return given | {"size": -value} | more
 
@@ -113,7 +121,7 @@ def row(asr, value, **more):
 def test_the_section_sets_indicators_beside_what_is_left():
     rows = [
         row(0.9, 3.0, found_after=True), row(0.5, 2.0), row(0.02, 1.0), row(0.01, 2.5, way=1.0),
-        row(0.99, 9.0, way=0.0), row(None, 0.7, attack="none", floor=None, repair="nothing", way=0.0, suspect=False),
+        row(0.99, 9.0, way=0.0, repair="nothing"), row(None, 0.7, attack="none", floor=None, repair="nothing", way=0.0),
     ]  # fmt: skip
     section = opinions_page.opinions_section(rows)
     assert "4 repairs of 1\npoisoned networks" in section, "the network as it came is no repair"

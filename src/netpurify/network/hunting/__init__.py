@@ -3,7 +3,7 @@
 from netpurify.network.hunting.expectation import Expectation, HealthyLevel, expectation_for, load_expectation
 from netpurify.network.hunting.families import FAMILIES, TriggerFamily, register_family
 from netpurify.network.hunting.hunting import hunt
-from netpurify.network.hunting.records import FamilyHunt, Hunt, calibrate, healthy_level
+from netpurify.network.hunting.records import FamilyHunt, Hunt, calibrate, healthy_level, strongest_classes
 from netpurify.network.hunting.search import FoundTrigger
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "hunt",
     "load_expectation",
     "register_family",
+    "strongest_classes",
 ]

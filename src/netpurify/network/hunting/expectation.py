@@ -18,6 +18,10 @@ _UNKNOWN_MARGIN, _UNKNOWN_SUCCESS = 0.75, 0.9
 _FILE = "healthy.json"
 _GREY = 1
 """Channels of grey images."""
+_SMALLEST, _LARGEST = 24, 40
+"""Sides of images for which levels are taken to hold; they come from images of 28 and 32 pixels a side."""
+_FEWEST, _MOST = 5, 20
+"""Numbers of classes for which they are taken to hold; they come from networks with ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,13 @@ class HealthyLevel:
         """How far a finding has come to what is suspect: from 1 on, healthy networks give no reason to expect it.
 
         The margin finds a backdoor of moderate success where other classes have next to none. The success finds one in
-        a family in which other classes have a high success by nature, so that no class stands out by much.
+        a family in which other classes have a high success by nature, so that no class stands out by much. What
+        healthy networks show to the full is no sign of a backdoor; and where no healthy network was hunted, both must
+        be reached.
         """
-        return max(margin / self.threshold, success / self.success_threshold)
+        by_margin = margin / self.threshold if self.widest < 1.0 else 0.0
+        by_success = success / self.success_threshold if self.highest < 1.0 else 0.0
+        return max(by_margin, by_success) if self.hunts else min(by_margin, by_success)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +97,24 @@ def load_expectation(path: str | Path) -> Expectation:
     """
     try:
         return _from_json(json.loads(Path(path).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(
             f"{path} must be an expectation of healthy networks as hunts are calibrated with; {type(error).__name__}: "
-            f"{error}; make one with calibrate(hunts).save(path)"
+            f"{error}; make one with calibrate(hunts, about).save(path)"
         ) from error
 
 
-def expectation_for(shape: Sequence[int]) -> Expectation:
-    """What was measured with the networks of this library, for inputs of a shape: grey images, or colour."""
-    return _measured()["grey" if len(shape) == 3 and shape[0] == _GREY else "colour"]
+def expectation_for(shape: Sequence[int], classes: int) -> Expectation:
+    """What was measured with the networks of this library, for inputs of a shape: grey images, or colour.
+
+    It holds for small images of about ten classes. For others nothing is known: with two classes one of them stands out
+    by nature, and what is a faint pattern on a small image is a strong one on a large image.
+    """
+    if len(shape) != 3 or not all(_SMALLEST <= side <= _LARGEST for side in shape[1:]):
+        return Expectation({}, 0, f"no healthy network for inputs {list(shape)} was hunted")
+    if not _FEWEST <= classes <= _MOST:
+        return Expectation({}, 0, f"no healthy network with {classes} classes was hunted")
+    return _measured()["grey" if shape[0] == _GREY else "colour"]
 
 
 @cache
@@ -108,5 +124,21 @@ def _measured() -> dict[str, Expectation]:
 
 
 def _from_json(content: Mapping[str, Any]) -> Expectation:
-    levels = {str(name): HealthyLevel(**level) for name, level in content["levels"].items()}
+    levels = {str(name): _level(str(name), level) for name, level in content["levels"].items()}
     return Expectation(levels, int(content["networks"]), str(content["about"]))
+
+
+def _level(family: str, content: Mapping[str, Any]) -> HealthyLevel:
+    """The level of one family.
+
+    Raises:
+        ValueError: A number is none, or lies where no share or margin can.
+    """
+    level = HealthyLevel(**content)
+    for name, least in (("success", 0.0), ("highest", 0.0), ("margin", -1.0), ("widest", -1.0)):
+        value = getattr(level, name)
+        if not isinstance(value, float | int) or not least <= value <= 1.0:
+            raise ValueError(f"{name} of {family} must lie between {least:g} and 1; got {value!r}")
+    if not isinstance(level.hunts, int) or level.hunts < 0:
+        raise ValueError(f"hunts of {family} must be a whole number of at least 0; got {level.hunts!r}")
+    return level

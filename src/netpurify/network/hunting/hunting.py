@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
-from threading import local
 
 import torch
 from torch import Tensor, nn
@@ -24,8 +23,8 @@ from netpurify.threads import one_torch_thread
 
 HuntProgress = Callable[[str, int, int], None]
 """Called with (name of a family, families done, families in all)."""
-LEAST_INPUTS = 20
-"""Clean inputs, at least: with fewer, a share of them says nothing."""
+LEAST_INPUTS = 50
+"""Clean inputs, at least: with fewer than ten to judge what was found, a share of them says nothing."""
 _MARGIN = 1e-3
 """By how much pixels may lie outside [0, 1]: normalising rounds."""
 EXAMPLES = 8
@@ -62,6 +61,7 @@ def hunt(
         InputError: An argument does not fit, such as inputs that are no images; the message says what to do.
     """
     begun = time.perf_counter()
+    check_arguments(seed, expected)
     chosen = choose_families(families)
     network = prepare(model, data)
     inputs = images_of(network, chosen, mean, std)
@@ -69,17 +69,34 @@ def hunt(
     settings |= {"mean": list(mean), "std": list(std)}
     with one_torch_thread():
         ground = Ground.of(scorer_of(network, inputs, mean, std), inputs)
-        found = search_families(ground, chosen, seed, expected or expectation_for(inputs.shape[1:]), progress)
+        expected = expected or expectation_for(inputs.shape[1:], ground.classes)
+        found = search_families(ground, chosen, seed, expected, progress)
     return Hunt(
         families=found,
         classes=ground.classes,
         inputs=len(inputs),
         seed=seed,
-        expected=expected or expectation_for(inputs.shape[1:]),
+        expected=expected,
         examples=inputs[:EXAMPLES].clone(),
         seconds=time.perf_counter() - begun,
         provenance=provenance(network, network.model, settings),
     )
+
+
+def check_arguments(seed: int, expected: Expectation | None) -> None:
+    """Refuse what would fail only after a long search.
+
+    Raises:
+        InputError: An argument is of another kind, or gradients cannot be had here.
+    """
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise InputError(f"seed must be a whole number; got {seed!r}")
+    if expected is not None and not isinstance(expected, Expectation):
+        raise InputError(
+            f"expected must be what calibrate(hunts, about) or load_expectation(path) gives; got {expected!r:.80}"
+        )
+    if torch.is_inference_mode_enabled():
+        raise InputError("a hunt needs gradients; call it outside of torch.inference_mode()")
 
 
 def search_families(
@@ -91,16 +108,14 @@ def search_families(
 ) -> tuple[FamilyHunt, ...]:
     """Search every family, several at a time; each has its own random numbers, so that their order does not matter.
 
-    Every thread has a network of its own, because a network may keep something of a call on itself.
+    Every family has a network of its own, because a network may keep something of a call on itself.
     """
-    own = local()
 
     def one(family: type[TriggerFamily]) -> FamilyHunt:
         begun = time.perf_counter()
-        if not hasattr(own, "ground"):
-            own.ground = replace(ground, scorer=replace(ground.scorer, model=copy.deepcopy(ground.scorer.model)))
+        mine = replace(ground, scorer=replace(ground.scorer, model=copy.deepcopy(ground.scorer.model)))
         with one_torch_thread():
-            found = search(own.ground, family, generator_for(seed, family.name))
+            found = search(mine, family, generator_for(seed, family.name))
         return FamilyHunt(family.name, tuple(found), expected.of(family.name), time.perf_counter() - begun)
 
     say = progress or (lambda *_: None)
@@ -123,14 +138,14 @@ def workers() -> int:
 
 
 def choose_families(asked: Collection[str | type[TriggerFamily]] | None) -> tuple[type[TriggerFamily], ...]:
-    """The families that were asked for, all if none was.
+    """The families that were asked for; if none was, all that change images.
 
     Raises:
         InputError: There is no such family.
     """
     if asked is None:
-        return tuple(FAMILIES.values())
-    if isinstance(asked, str) or not asked:
+        return tuple(family for family in FAMILIES.values() if family.images)
+    if isinstance(asked, str) or not isinstance(asked, Collection) or not asked:
         raise InputError(f"families must be a collection of names or classes, at least one; got {asked!r}")
     chosen = []
     for one in asked:
@@ -194,12 +209,19 @@ def _dtype(network: Network) -> torch.dtype:
     return next((value.dtype for value in network.model.parameters() if value.is_floating_point()), torch.float32)
 
 
+def _are_numbers(values: object) -> bool:
+    """Whether it is a sequence of finite numbers."""
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        return False
+    return all(isinstance(value, float | int) and abs(value) < float("inf") for value in values)
+
+
 def _to_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
     channels = images.shape[1]
     for name, values in (("mean", mean), ("std", std)):
-        if len(values) not in (1, channels) or not all(abs(value) < float("inf") for value in values):
+        if not _are_numbers(values) or len(values) not in (1, channels):
             raise InputError(
-                f"{name} must be {channels} finite numbers, one for each channel, or 1; got {list(values)}"
+                f"{name} must be {channels} finite numbers, one for each channel, or 1 in a list; got {values!r}"
             )
     if min(std) <= 0.0:
         raise InputError(f"std must be above 0; got {list(std)}")
@@ -208,6 +230,7 @@ def _to_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> T
     if bool((pixels < -_MARGIN).any()) or bool((pixels > 1.0 + _MARGIN).any()):
         raise InputError(
             f"images must lie in [0, 1] before they are normalised; got {pixels.min():.4g} to {pixels.max():.4g}; give "
-            "the mean and std with which they were normalised (--mean, --std), or for values from 0 to 255 std=[1/255]"
+            "the mean and std with which they were normalised, or for values from 0 to 255 std=[1/255]; on the command "
+            "line files must hold values in [0, 1], and --mean and --std are applied to them"
         )
     return pixels.clamp(0.0, 1.0)

@@ -98,8 +98,7 @@ class Hunt(Shown):
     @property
     def goals(self) -> tuple[int, ...]:
         """The suspect classes: those of the strongest suspects."""
-        strongest = max((one.success for one in self.suspects), default=0.0)
-        return tuple(sorted({one.target for one in self.suspects if one.success > _CLOSE * strongest}))
+        return strongest_classes([(one.target, one.success) for one in self.suspects])
 
     @property
     def found(self) -> tuple[FoundTrigger, ...]:
@@ -110,6 +109,12 @@ class Hunt(Shown):
     def _brief(self) -> str:
         classes = ", ".join(map(str, self.goals)) or "none"
         return f"families={len(self.families)}, inputs={self.inputs}, suspect classes: {classes}"
+
+
+def strongest_classes(found: Sequence[tuple[int, float]]) -> tuple[int, ...]:
+    """Of suspect classes with their successes, those whose success is close to the highest, ascending."""
+    highest = max((success for _, success in found), default=0.0)
+    return tuple(sorted({target for target, success in found if success > _CLOSE * highest}))
 
 
 def calibrate(hunts: Sequence[Hunt], about: str) -> Expectation:

@@ -2,20 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from netpurify.errors import InputError
+from netpurify.network.adapter.batches import remedy
 from netpurify.network.adapter.capture import Forward, first_tensor
 from netpurify.network.hunting.families.family import TriggerFamily
+from netpurify.network.policies.defence.inputs import divide
 
 _NUMBERS = 1 << 17
 """Numbers of all inputs that go through the network at once, about: few enough for a processor's cache. With eight
 times as many, the networks of the benchmark take half as long again."""
 _LEAST_OTHERS = 5
 """Clean inputs that the network must give another class than the most frequent one."""
+_OUTSIDE = 1e-3
+"""By how much changed images may lie outside [0, 1]."""
+_MOST_JUDGED = 128
+"""Inputs on which what was found is judged, at most."""
 _LEAST = 8
 """Inputs that go through the network at once, at least."""
 
@@ -42,14 +49,25 @@ class Scorer:
             inputs = (inputs - self.mean) / self.std
         if inputs.dim() == 4:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
-        output = first_tensor(self.model(inputs) if self.forward is None else self.forward(self.model, inputs))
+        output = first_tensor(self._output(inputs))
         if output is None or output.dim() != 2 or len(output) != len(inputs) or output.shape[1] < 2:
             got = "no tensor" if output is None else f"an output {list(output.shape)}"
             raise InputError(
                 f"a hunt needs a network that gives scores [{len(inputs)}, classes] for {len(inputs)} inputs; got "
                 f"{got}; give a network that returns the scores of classes"
             )
+        if not output.is_floating_point():
+            raise InputError(f"a hunt needs scores in floating point; the network gives {output.dtype}")
         return output
+
+    def _output(self, inputs: Tensor) -> Any:
+        try:
+            return self.model(inputs) if self.forward is None else self.forward(self.model, inputs)
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise InputError(
+                f"the model must accept the clean inputs; called with {list(inputs.shape)} of {inputs.dtype} it raised "
+                f"{type(error).__name__}: {error}; {remedy(error)}"
+            ) from error
 
     def classes(self, inputs: Tensor) -> Tensor:
         """Scores of all inputs, without gradients, and checked.
@@ -84,7 +102,13 @@ def stamped(triggers: Sequence[TriggerFamily], numbers: Sequence[Tensor], parts:
                 f"the family {trigger.name!r} must keep the shape of inputs {list(part.shape)}; apply gave {got}"
             )
         changed.append(made)
-    return torch.cat(changed)
+    joined = torch.cat(changed)
+    if triggers[0].images and not bool(((joined >= -_OUTSIDE) & (joined <= 1.0 + _OUTSIDE) | joined.isnan()).all()):
+        raise InputError(
+            f"the family {triggers[0].name!r} must leave images within [0, 1]; apply gave values from "
+            f"{joined.min():.4g} to {joined.max():.4g}; clamp them"
+        )
+    return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +120,16 @@ class Ground:
         inputs: Clean inputs, [n, ...]; images are in [0, 1].
         own: The class that the network gives each of them, [n].
         classes: Number of classes.
+        searched: Numbers of the inputs on which triggers are sought.
+        judged: Numbers of the inputs on which the success of what was found is measured: one in five, kept apart.
     """
 
     scorer: Scorer
     inputs: Tensor
     own: Tensor
     classes: int
+    searched: Tensor
+    judged: Tensor
 
     @classmethod
     def of(cls, scorer: Scorer, inputs: Tensor) -> "Ground":
@@ -119,34 +147,55 @@ class Ground:
                 f"the network gives one class to all but {others} of {len(own)}; give other inputs, or check how they "
                 "are prepared (size, mean, std)"
             )
-        return cls(scorer, inputs, own, scores.shape[1])
+        return cls(scorer, inputs, own, scores.shape[1], *divide(len(inputs)))
 
-    def rates(self, triggers: Sequence[TriggerFamily], each: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """For each trigger and class, over inputs of other classes: its mean probability, and how many are given it.
+    def rates(self, triggers: Sequence[TriggerFamily], each: int, generator: torch.Generator) -> Tensor:
+        """For each trigger and class, its mean probability over inputs of other classes, [triggers, classes].
 
         Every trigger is tried on ``each`` inputs, drawn anew for each of them.
+        """
+        drawn = self._draw(len(triggers), each, generator)
+        found, other = self._tried(triggers, drawn)
+        means = (found.softmax(dim=-1) * other).nan_to_num(nan=0.0).sum(dim=1)
+        return means / other.sum(dim=1).clamp(min=1)
+
+    def successes(self, triggers: Sequence[TriggerFamily]) -> Tensor:
+        """For each trigger and class, the share of judged inputs of other classes that are given it.
+
+        All triggers are tried on the same inputs, which no search has seen, so that what was selected is not judged by
+        what it was selected on.
 
         Returns:
-            Two shares in [0, 1], [triggers, classes].
+            [triggers, classes].
         """
-        drawn = torch.randint(len(self.inputs), (len(triggers), each), generator=generator)
+        chosen = self.judged[:_MOST_JUDGED].expand(len(triggers), -1)
+        found, other = self._tried(triggers, chosen)
+        # What is not a number is no class, although argmax would take it for the largest.
+        known = other & found.isfinite().all(dim=-1, keepdim=True)
+        hits = functional.one_hot(found.argmax(dim=-1), self.classes) * known
+        return hits.sum(dim=1).double() / other.sum(dim=1).clamp(min=1)
+
+    def _draw(self, triggers: int, each: int, generator: torch.Generator) -> Tensor:
+        """Numbers of searched inputs, [triggers, each]."""
+        return self.searched[torch.randint(len(self.searched), (triggers, each), generator=generator)]
+
+    def _tried(self, triggers: Sequence[TriggerFamily], drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of inputs that carry triggers, [triggers, each, classes]; and of which classes the inputs are not."""
+        each = drawn.shape[1]
         scores = []
         with torch.no_grad():
             for first in range(0, len(triggers), size := max(1, together(self.inputs) // each)):
                 chosen, some = drawn[first : first + size], triggers[first : first + size]
                 parts = self.inputs[chosen.flatten()].split(each)
                 scores.append(self.scorer.scores(stamped(some, [one.parameters for one in some], parts)))
-        found = torch.cat(scores).unflatten(0, (len(triggers), each))
         other = self.own[drawn][..., None] != torch.arange(self.classes)
-        count = other.sum(dim=1).clamp(min=1)
-        hits = functional.one_hot(found.argmax(dim=-1), self.classes) * other
-        return (found.softmax(dim=-1) * other).sum(dim=1) / count, hits.sum(dim=1).double() / count
+        return torch.cat(scores).unflatten(0, (len(triggers), each)), other
 
     def climb(
         self, triggers: Sequence[TriggerFamily], targets: Tensor, each: int, generator: torch.Generator
     ) -> list[TriggerFamily]:
         """Every trigger after one step towards its target class."""
-        drawn = torch.randint(len(self.inputs), (len(triggers), each), generator=generator)
+        drawn = self._draw(len(triggers), each, generator)
         climbed = list(triggers)
         movable = [place for place, trigger in enumerate(triggers) if trigger.parameters.numel()]
         size = max(1, together(self.inputs) // each)
@@ -160,8 +209,32 @@ class Ground:
                 aim = targets[places][:, None].expand(-1, each)
                 loss = functional.cross_entropy(scores.transpose(1, 2), aim, reduction="none")
                 loss = (loss * (self.own[chosen] != aim)).sum() / each
+                if not loss.requires_grad:  # a network may have no slope in its inputs, or a family none in its numbers
+                    continue
                 slopes = torch.autograd.grad(-loss, numbers, allow_unused=True)
             for place, slope in zip(places, slopes, strict=True):
-                if slope is not None:  # a network may not depend on what a trigger changes
-                    climbed[place] = triggers[place].climb(slope)
+                climbed[place] = after_a_step(triggers[place], slope)
         return climbed
+
+
+def after_a_step(trigger: TriggerFamily, slope: Tensor | None) -> TriggerFamily:
+    """The trigger after one step along a slope; itself if there is none, or if the step leads to no number."""
+    if slope is None or not slope.numel() or not bool(slope.isfinite().all()):
+        return trigger
+    moved = checked(type(trigger), trigger.climb(slope))
+    return moved if bool(moved.parameters.isfinite().all()) else trigger
+
+
+def checked(family: type[TriggerFamily], made: Any) -> TriggerFamily:
+    """What ``draw``, ``scout`` or ``climb`` of a family gave.
+
+    Raises:
+        InputError: It is no trigger with numbers.
+    """
+    numbers = getattr(made, "parameters", None)
+    if not isinstance(made, TriggerFamily) or not isinstance(numbers, Tensor) or not numbers.is_floating_point():
+        raise InputError(
+            f"the family {family.name!r} must draw and climb to triggers, TriggerFamily with a float tensor as "
+            f"parameters; got {type(made).__name__} with {type(numbers).__name__}"
+        )
+    return made

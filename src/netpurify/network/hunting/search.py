@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from netpurify.errors import InputError
 from netpurify.network.hunting.families.family import TriggerFamily
-from netpurify.network.hunting.scoring import Ground
+from netpurify.network.hunting.scoring import Ground, checked
 
 ROUNDS = ((3, 20, 3), (6, 20, 3), (8, 20, 0), (20, 0, 0))
 """Inputs for each trigger, triggers that go on, and variations that are added for each of them, round by round.
@@ -20,8 +21,6 @@ STEPS = 6
 """Steps of gradient ascent."""
 _CLIMBED_ON = 10
 """Inputs for each trigger in a step."""
-_JUDGED_ON = 64
-"""Inputs on which the success of each trigger is measured in the end."""
 _MOST_CLASSES = 20
 """Classes that are followed up, at most: those to which the first draws lead best."""
 
@@ -65,7 +64,7 @@ def search(
 
     Candidates are drawn at random and tried on a few inputs each. For every class the best are kept, variations of
     them are added, and all are tried again on more inputs. In the end they climb along the gradient towards their
-    class, and are judged on inputs that are drawn anew.
+    class, and are judged on inputs that were kept apart.
 
     Args:
         ground: The network and clean inputs.
@@ -77,11 +76,14 @@ def search(
     shape = tuple(ground.inputs.shape[1:])
     aims = torch.arange(ground.classes) if goals is None else torch.tensor(goals)
     group = list(
-        family.scout(generator, shape, lambda triggers, each: ground.rates(triggers, each, generator)[0][:, aims])
+        family.scout(generator, shape, lambda triggers, each: ground.rates(triggers, each, generator)[:, aims])
     )
+    if not group:
+        raise InputError(f"the family {family.name!r} must give some triggers to begin with; scout gave none")
+    group = [checked(family, one) for one in group]
     best = torch.empty(0, dtype=torch.long)
     for number, (each, survivors, children) in enumerate(ROUNDS):
-        means = ground.rates(group, each, generator)[0][:, aims]
+        means = ground.rates(group, each, generator)[:, aims]
         if number == 0 and len(aims) > _MOST_CLASSES:
             chosen = means.amax(dim=0).argsort(descending=True)[:_MOST_CLASSES].sort().values
             aims, means = aims[chosen], means[:, chosen]
@@ -91,12 +93,12 @@ def search(
         if last:
             break
         group = [group[place] for place in best.flatten().unique().tolist()]
-        group += [family.draw(generator, shape, one) for one in group for _ in range(children)]
+        group += [checked(family, family.draw(generator, shape, one)) for one in group for _ in range(children)]
     targets = aims.expand(len(best), -1).flatten()
     group = [group[place] for place in best.flatten().tolist()]
     for _ in range(STEPS):
         group = ground.climb(group, targets, _CLIMBED_ON, generator)
-    hits = ground.rates(group, _JUDGED_ON, generator)[1]
+    hits = ground.successes(group)
     found = [
         FoundTrigger(family.name, target, float(hits[place, target]), trigger)
         for place, (trigger, target) in enumerate(zip(group, targets.tolist(), strict=True))

@@ -32,7 +32,7 @@ def margins(hunt: Hunt, after: Hunt | None = None) -> Picture:
         "class can also be suspect by its success alone."
     )
     if after is not None:
-        caption += " Diamonds are from the hunt after the repair, which used another seed and the held-out inputs."
+        caption += " Diamonds are from the hunt after the repair, with another seed, judged on the held-out inputs."
     if any(not one.expected.hunts for one in hunt.families):
         caption += " Families without a grey bar were never calibrated."
 

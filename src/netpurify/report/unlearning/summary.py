@@ -94,7 +94,10 @@ def _again(result: Unlearning) -> str:
     """What the hunt after the repair found."""
     after = result.after
     assert after is not None
-    how = f"The hunt after the repair, with another seed, other draws and {plural(after.inputs, 'held-out input')}"
+    how = (
+        "The hunt after the repair, with another seed and other draws, judged on the "
+        f"{plural(result.chosen.inputs, 'held-out input')}"
+    )
     if not result.still_found:
         return f"{how}: nothing found in {families_word(after)}; {NOTHING}."
     return f"{how}: still found. {'; '.join(map(found_words, suspect_families(after)))}."

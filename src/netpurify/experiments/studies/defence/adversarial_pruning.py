@@ -23,7 +23,7 @@ class AdversarialPruning(Baseline):
     with a mask of at most 0.2 are pruned.
     As in the authors' code, perturbations start at random in [-eps, eps] and take one signed step of eps, BatchNorm
     uses the statistics of the batch meanwhile, and a pruned channel keeps its bias. Channels are those of BatchNorm;
-    in networks without, those of the convolutions. No augmentation.
+    in networks without, those of the convolutions. Augmented only if the clean data are.
     """
 
     name: ClassVar[str] = "ANP"
@@ -55,11 +55,9 @@ class AdversarialPruning(Baseline):
         sizes = [len(work.get_parameter(f"{name}.weight")) for name in names]
         generator = torch.Generator().manual_seed(clean.seed)
 
-        def loss(drawn: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        def loss(some: tuple[Tensor, Tensor], scale: Tensor, shift: Tensor) -> Tensor:
             changed = _scaled(work, names, scale.split(sizes), shift.split(sizes))
-            return nn.functional.cross_entropy(
-                functional_call(work, changed, (clean.images[drawn],)), clean.labels[drawn]
-            )
+            return nn.functional.cross_entropy(functional_call(work, changed, (some[0],)), some[1])
 
         ones = torch.ones(sum(sizes))
         mask = ones.clone().requires_grad_()
@@ -67,15 +65,16 @@ class AdversarialPruning(Baseline):
         with torch.enable_grad():
             for _ in range(self.iterations):
                 drawn = torch.randint(len(clean.images), (self.batch,), generator=generator)
+                some = clean.batch(drawn, generator), clean.labels[drawn]
                 noise = self.eps * (2.0 * torch.rand(2, len(ones), generator=generator) - 1.0)
                 for _ in range(self.steps):
                     noise.requires_grad_()
-                    worse = loss(drawn, mask.detach() + noise[0], ones + noise[1])
+                    worse = loss(some, mask.detach() + noise[0], ones + noise[1])
                     (slope,) = torch.autograd.grad(worse, noise)
                     noise = noise.detach() + self.eps / self.steps * slope.sign()
                 optimiser.zero_grad()
-                robust = loss(drawn, mask + noise[0], ones + noise[1])
-                (self.alpha * loss(drawn, mask, ones) + (1.0 - self.alpha) * robust).backward()
+                robust = loss(some, mask + noise[0], ones + noise[1])
+                (self.alpha * loss(some, mask, ones) + (1.0 - self.alpha) * robust).backward()
                 optimiser.step()
                 mask.data.clamp_(0.0, 1.0)
         return dict(zip(names, mask.detach().split(sizes), strict=True))

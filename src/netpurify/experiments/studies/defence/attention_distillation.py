@@ -28,7 +28,7 @@ class AttentionDistillation(Baseline):
     The authors' three layers are the residual groups, one for each resolution. Here, see ``layers``, they are the last
     activations at each of the last three resolutions: the three blocks of a residual network, else activations of
     convolutions; a network with fewer resolutions has fewer, with the last betas. The teacher is in evaluation mode,
-    and its rate is constant; BackdoorBench's falls by 2 % in 10 epochs. No augmentation.
+    and its rate is constant; BackdoorBench's falls by 2 % in 10 epochs. Augmented only if the clean data are.
     """
 
     name: ClassVar[str] = "NAD"
@@ -85,7 +85,7 @@ class AttentionDistillation(Baseline):
                 group["lr"] = rate
             for drawn in torch.randperm(len(clean.images), generator=generator).split(self.batch):
                 optimiser.zero_grad()
-                loss(clean.images[drawn], clean.labels[drawn]).backward()
+                loss(clean.batch(drawn, generator), clean.labels[drawn]).backward()
                 optimiser.step()
         optimiser.zero_grad()
 

@@ -5,9 +5,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from netpurify.errors import InputError
+
+_BORDER = 4
+"""Pixels of the border from which augmented images are cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +23,31 @@ class CleanData:
         labels: Classes of the images, [n].
         initial: The network before training; ``None`` if nobody has it.
         seed: Seed of all random numbers that the defence draws.
+        augmented: Whether defences that are published with augmented images train on such.
     """
 
     images: Tensor
     labels: Tensor
     initial: nn.Module | None
     seed: int
+    augmented: bool = False
+
+    def batch(self, chosen: Tensor, generator: torch.Generator) -> Tensor:
+        """The chosen images; if augmented, cut out at random from images with a border of 4 pixels, and mirrored.
+
+        As in BackdoorBench grey images, which are digits, are not mirrored.
+        """
+        images = self.images[chosen]
+        if not self.augmented:
+            return images
+        if images.shape[1] > 1:
+            mirrored = torch.rand(len(images), 1, 1, 1, generator=generator) < 0.5
+            images = torch.where(mirrored, images.flip(-1), images)
+        rows, columns = images.shape[2:]
+        wide = nn.functional.pad(images, (_BORDER,) * 4)
+        places = torch.randint(0, 2 * _BORDER + 1, (len(images), 2), generator=generator).tolist()
+        parts = [wide[k, :, i : i + rows, j : j + columns] for k, (i, j) in enumerate(places)]
+        return torch.stack(parts).contiguous(memory_format=torch.channels_last)
 
 
 class Baseline(ABC):

@@ -8,8 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from netpurify.contaminate import accuracy
 from netpurify.errors import InputError
 from netpurify.experiments.studies.defence.baseline import Baseline, CleanData
+
+_THRESHOLDS = tuple(place / 20 for place in range(19, 0, -1))
+"""Thresholds that are tried, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +25,14 @@ class ReconstructivePruning(Baseline):
     Channels of the network with a mask of at most the threshold are pruned. Li et al. 2023, authors' code, with 500
     images: unlearning by SGD of rate 0.01, a tenth of it from epoch 10 on, momentum 0.9, weight decay 5e-4, 20 epochs
     at most; recovery by SGD of rate 0.2, momentum 0.9, alpha 0.2, 20 epochs; batch 128. They look for the threshold
-    with the attack at hand; 0.7 is BackdoorBench's fixed one.
+    with the attack at hand; 0.7 is BackdoorBench's fixed one, and without a threshold the largest one is taken that
+    costs at most ``allowed`` of the accuracy on the clean images.
     As in their code BatchNorm uses the statistics of the batch meanwhile, a mask scales the weight alone, and a pruned
     channel keeps its bias. Channels are those of BatchNorm; in networks without, those of the convolutions. All their
     networks have BatchNorm: without it the copy is damaged so much that the threshold prunes most channels. Their code
     clips slopes at norm 20, but before they are computed, which does nothing; here the slopes are clipped, so that the
     weights of the copy stay finite. If the copy does not forget within the epochs, recovery starts all the same, as in
-    BackdoorBench. No augmentation.
+    BackdoorBench. Augmented only if the clean data are.
     """
 
     name: ClassVar[str] = "RNP"
@@ -46,15 +51,20 @@ class ReconstructivePruning(Baseline):
     alpha: float = 0.2
     momentum: float = 0.9
     batch: int = 128
-    threshold: float = 0.7
+    threshold: float | None = 0.7
+    allowed: float = 0.05
 
     def mend(self, network: nn.Module, clean: CleanData, /) -> nn.Module:
         """The network, pruned."""
         generator = torch.Generator().manual_seed(clean.seed)
         masks = self.masks(self.unlearned(network, clean, generator), clean, generator)
-        with torch.no_grad():
-            for name, mask in masks.items():
-                network.get_parameter(f"{name}.weight")[mask <= self.threshold] = 0.0
+        if self.threshold is not None:
+            return _pruned(network, masks, self.threshold)
+        least = accuracy(network, clean.images, clean.labels) - self.allowed
+        for threshold in _THRESHOLDS:
+            pruned = _pruned(copy.deepcopy(network), masks, threshold)
+            if accuracy(pruned, clean.images, clean.labels) >= least:
+                return pruned
         return network
 
     def unlearned(self, network: nn.Module, clean: CleanData, generator: torch.Generator) -> nn.Module:
@@ -68,7 +78,7 @@ class ReconstructivePruning(Baseline):
             hits = 0
             for drawn in torch.randperm(len(clean.images), generator=generator).split(self.batch):
                 optimiser.zero_grad()
-                scores = work(clean.images[drawn])
+                scores = work(clean.batch(drawn, generator))
                 hits += int((scores.argmax(1) == clean.labels[drawn]).sum())
                 (-nn.functional.cross_entropy(scores, clean.labels[drawn])).backward()
                 nn.utils.clip_grad_norm_(work.parameters(), self.clip)
@@ -92,12 +102,20 @@ class ReconstructivePruning(Baseline):
                     for name, weight in weights.items()
                 }
                 optimiser.zero_grad()
-                scores = functional_call(work, scaled, (clean.images[drawn],))
+                scores = functional_call(work, scaled, (clean.batch(drawn, generator),))
                 (self.alpha * nn.functional.cross_entropy(scores, clean.labels[drawn])).backward()
                 optimiser.step()
                 for mask in masks.values():
                     mask.data.clamp_(0.0, 1.0)
         return {name: mask.detach() for name, mask in masks.items()}
+
+
+def _pruned(network: nn.Module, masks: dict[str, Tensor], threshold: float) -> nn.Module:
+    """The network without the channels whose mask is at most the threshold."""
+    with torch.no_grad():
+        for name, mask in masks.items():
+            network.get_parameter(f"{name}.weight")[mask <= threshold] = 0.0
+    return network
 
 
 def _masked(network: nn.Module) -> list[str]:

@@ -133,17 +133,18 @@ class Scenario:
         images = _floats(data.take(drawn, range(count)))
         return images.contiguous(memory_format=FASTEST), drawn.labels[:count]
 
-    def poisoned(self, images: Tensor, labels: Tensor) -> Poisoned | None:
-        """Training images and labels, poisoned; ``None`` without an attack."""
+    def poisoned(self, images: Tensor, labels: Tensor, trigger: Trigger | None = None) -> Poisoned | None:
+        """Training images and labels, poisoned, if need be with another trigger; ``None`` without an attack."""
         attack = ATTACKS[self.attack]
         if attack is None:
             return None
+        trigger = trigger or attack.trigger
         generator = torch.Generator().manual_seed(self.seed)
         cover = None
-        if attack.cover and isinstance(attack.trigger, Warp):
-            cover = (attack.trigger.noisy(self.seed), attack.cover)
+        if attack.cover and isinstance(trigger, Warp):
+            cover = (trigger.noisy(self.seed), attack.cover)
         return poison(
-            images, labels, attack.trigger, target=self.target, ratio=attack.ratio, generator=generator, source="other",
+            images, labels, trigger, target=self.target, ratio=attack.ratio, generator=generator, source="other",
             cover=cover,
         )  # fmt: skip
 

@@ -24,7 +24,8 @@ class SharpnessAware(Baseline):
     5e-4; the true class has a target of 0.9, the others share the 0.1. BatchNorm's running statistics see w alone.
     Its batch of 256 is for 2,500 images; 128 leaves more steps to the few images here, as in fine-tuning. The rate
     falls to zero once, along half a cosine over all epochs; in their code it falls in 100 steps, rises again in the
-    next 100, and so on, so that the number of images decides whether the last rate is large or small. No augmentation.
+    next 100, and so on, so that the number of images decides whether the last rate is large or small.
+    Augmented only if the clean data are.
     """
 
     name: ClassVar[str] = "FT-SAM"
@@ -48,7 +49,7 @@ class SharpnessAware(Baseline):
         network.train()
         for _ in range(self.epochs):
             for drawn in torch.randperm(len(clean.images), generator=generator).split(self.batch):
-                slopes = self.slopes(network, clean.images[drawn], clean.labels[drawn])
+                slopes = self.slopes(network, clean.batch(drawn, generator), clean.labels[drawn])
                 for value, slope in zip(network.parameters(), slopes, strict=True):
                     value.grad = slope
                 optimiser.step()

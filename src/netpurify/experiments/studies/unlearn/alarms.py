@@ -6,7 +6,7 @@ from typing import Any
 
 from netpurify.experiments.studies.markdown import number
 from netpurify.findings import TableRow, group
-from netpurify.network import Expectation, HealthyLevel, healthy_level
+from netpurify.network import Expectation, HealthyLevel, healthy_level, strongest_classes
 
 GREY = ("mnist_cnn", "fashion_cnn", "sample_cnn")
 """Networks for grey images; all others are for colour images."""
@@ -32,11 +32,11 @@ class HuntedNetwork:
 
     Attributes:
         row: Any of its rows: network, attack, seed, hunt.
-        suspects: By the name of a suspect family, the class that stands out.
+        suspects: By the name of a suspect family, the class that stands out, and its success.
     """
 
     row: TableRow
-    suspects: dict[str, int]
+    suspects: dict[str, tuple[int, float]]
 
     @property
     def healthy(self) -> bool:
@@ -45,12 +45,13 @@ class HuntedNetwork:
 
     @property
     def found(self) -> bool:
-        """Whether a family points to the class of the backdoor."""
-        return self.row["target"] in self.suspects.values()
+        """Whether the class of the backdoor is one of those that users are told of."""
+        return self.row["target"] in strongest_classes(list(self.suspects.values()))
 
     def found_without(self, family: str) -> bool:
-        """Whether another family than this one points there."""
-        return self.row["target"] in [target for name, target in self.suspects.items() if name != family]
+        """Whether it is without this family, too."""
+        others = [found for name, found in self.suspects.items() if name != family]
+        return self.row["target"] in strongest_classes(others)
 
 
 def kind_of(row: TableRow) -> str:
@@ -84,9 +85,21 @@ def hunted_networks(rows: list[TableRow], expected: dict[str, Expectation]) -> l
     for some in group(rows, ["network", "attack", "seed", "hunt"]).values():
         levels = expected.get(kind_of(some[0]), next(iter(expected.values())))
         suspects: dict[str, Any] = {
-            str(row["family"]): row["class"]
+            str(row["family"]): (row["class"], number(row["success"]))
             for row in some
             if levels.of(str(row["family"])).alarm(number(row["success"]), number(row["margin"])) >= 1.0
         }
         found.append(HuntedNetwork(some[0], suspects))
     return found
+
+
+def without_themselves(rows: list[TableRow]) -> list[HuntedNetwork]:
+    """Hunts in the healthy networks from which levels come, each judged by levels that come from all others."""
+    chosen = [row for row in rows if calibrated_on(row)]
+    judged = []
+    for (network, seed), own in group(chosen, ["network", "seed"]).items():
+        others = [row for row in chosen if (row["network"], row["seed"]) != (network, seed)]
+        expected = calibration(others)
+        if kind_of(own[0]) in expected:
+            judged += hunted_networks(own, expected)
+    return judged

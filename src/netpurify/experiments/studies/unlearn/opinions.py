@@ -8,6 +8,7 @@ beside the attack success that the real trigger still has, which only a study kn
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -22,11 +23,15 @@ from netpurify.threads import one_torch_thread
 
 COUNT, HELD_OUT = 500, 5
 """Clean images, and the one in how many that no repair sees, and on which indicators are measured."""
-WAYS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_TEACHING = 0.03
+"""Rate at which a network is taught to follow triggers again; the norm of a slope is at most 1."""
+WAYS = (0.25, 0.5, 0.75, 1.0)
 """How far the weights go from the contaminated to the repaired ones."""
 RADII = tuple(0.3 * 2.0 ** (place / 2) for place in range(12))
 """Sizes of universal patterns that are tried, as norms of the change of an image in [0, 1]; from 0.3 to 13.6."""
 INDICATORS = {
+    "change": "norm of the change of the weights, over the norm of the weights; knows nothing of any backdoor",
+    "disagreement": "share of held-out images that change their class; knows nothing of any backdoor either",
     "alarm": "highest alarm of a family that points to the class, in the hunt after the repair",
     "success": "highest success towards the class of any family in that hunt",
     "held_back": "the same of families that the repair was not trained against",
@@ -46,12 +51,27 @@ class Suspicion:
     Attributes:
         target: The suspect class.
         triggers: The triggers that lead to it, of suspect families.
-        families: Names of these families.
     """
 
     target: int
     triggers: tuple[FoundTrigger, ...]
-    families: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A repaired network.
+
+    Attributes:
+        name: How it was repaired.
+        way: How far the weights go from the contaminated to the repaired ones.
+        model: The network.
+        trained: Names of the families that the repair was trained against.
+    """
+
+    name: str
+    way: float
+    model: nn.Module
+    trained: frozenset[str]
 
 
 def second_opinions(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
@@ -63,26 +83,37 @@ def second_opinions(settings: TableRow, seed: int, *, folder: str) -> list[Table
         chosen = torch.arange(COUNT) % HELD_OUT == 0
         held, images = every[chosen], every[~chosen]
         before = netpurify.hunt(network, images, seed=seed)
-        suspicion = _suspicion(before, scenario)
+        suspicion = _suspicion(before)
         rows, floor = [], floor_of(scenario, folder)
-        for name, way, mended in _repairs(network, images, before, seed):
-            after = netpurify.hunt(mended, held, seed=seed + 1000)
-            measured = measure_indicators(mended, held, after, suspicion)
-            known: TableRow = {"repair": name, "way": way, "suspect": before.suspects != (), "floor": floor}
-            rows.append(known | judge(scenario, mended) | measured)
+        for repair in _repairs(network, images, before, seed):
+            after = netpurify.hunt(repair.model, every, seed=seed + 1000)
+            measured = measure_indicators(network, repair, held, after, suspicion)
+            known: TableRow = {"repair": repair.name, "way": repair.way, "floor": floor}
+            rows.append(known | judge(scenario, repair.model) | measured)
     return rows
 
 
-def _repairs(network: nn.Module, images: Tensor, before: Hunt, seed: int) -> list[tuple[str, float, nn.Module]]:
-    """Repairs by name and by how far the weights go; only the network itself if nothing is suspect."""
+def _repairs(network: nn.Module, images: Tensor, before: Hunt, seed: int) -> list[Repair]:
+    """The network as it came and, if something is suspect, repairs of it; none that has changed nothing."""
+    found = [Repair("nothing", 0.0, network, frozenset())]
     if not before.suspects:
-        return [("nothing", 0.0, network)]
-    mended = netpurify.purify(network, images, policy=netpurify.Unlearn(seed=seed)).model
-    found = [("unlearn", way, part_of_the_way(network, mended, way)) for way in WAYS]
+        return found
     strongest = before.suspects[0].family
     others = [one.family for one in before.families if one.family != strongest]
-    partial = netpurify.purify(network, images, policy=netpurify.Unlearn(families=others, seed=seed)).model
-    return [*found, ("without the strongest family", 1.0, partial)]
+    for name, families in (("unlearn", None), ("without the strongest family", others)):
+        result = netpurify.purify(network, images, policy=netpurify.Unlearn(families=families, seed=seed))
+        if result.changed:
+            trained = frozenset(one.family for one in result.before.families if one.suspect)
+            ways = WAYS if families is None else (1.0,)
+            found += [Repair(name, way, part_of_the_way(network, result.model, way), trained) for way in ways]
+    return found
+
+
+def _suspicion(before: Hunt) -> Suspicion:
+    """The strongest suspect; if there is none, the class to which some trigger leads best all the same."""
+    leading = before.suspects or before.found[:1]
+    target = leading[0].target
+    return Suspicion(target, tuple(one for one in leading if one.target == target))
 
 
 def part_of_the_way(start: nn.Module, end: nn.Module, way: float) -> nn.Module:
@@ -105,15 +136,19 @@ def _suspicion(before: Hunt, scenario: UnlearnScenario) -> Suspicion:
     return Suspicion(target, tuple(leading[:3]), frozenset())
 
 
-def measure_indicators(network: nn.Module, images: Tensor, after: Hunt, suspicion: Suspicion) -> TableRow:
-    """All indicators of a repaired network."""
-    target = suspicion.target
+def measure_indicators(
+    before: nn.Module, repair: Repair, images: Tensor, after: Hunt, suspicion: Suspicion
+) -> TableRow:
+    """All indicators of a repaired network, on images that no repair has seen."""
+    network, target = repair.model, suspicion.target
     towards = {one.family: one.successes(after.classes)[target] or 0.0 for one in after.families}
-    untrained = [value for name, value in towards.items() if name not in suspicion.families]
+    untrained = [value for name, value in towards.items() if name not in repair.trained]
     pointing = [one.alarm for one in after.families if one.best.target == target]
     changes = [one.on(images) for one in suspicion.triggers]
     return {
         "found_after": bool(after.suspects),
+        "change": change(before, network),
+        "disagreement": disagreement(before, network, images),
         "alarm": max(pointing, default=0.0),
         "success": max(towards.values()),
         "held_back": max(untrained, default=0.0),
@@ -124,11 +159,29 @@ def measure_indicators(network: nn.Module, images: Tensor, after: Hunt, suspicio
     }
 
 
-def pull(network: nn.Module, images: Tensor, changes: Sequence[Tensor], target: int) -> float:
-    """Mean rise of the log-odds of a class from images to changed images, over the strongest of the changes."""
+def change(before: nn.Module, after: nn.Module) -> float:
+    """Norm of the change of all weights, over their norm before."""
+    pairs = [
+        (one.detach().double(), other.detach().double())
+        for one, other in zip(before.parameters(), after.parameters(), strict=True)
+    ]
+    moved = sum(float((other - one).square().sum()) for one, other in pairs)
+    return (moved / sum(float(one.square().sum()) for one, _ in pairs)) ** 0.5
+
+
+def disagreement(before: nn.Module, after: nn.Module, images: Tensor) -> float:
+    """Share of images that two networks give different classes."""
     with torch.no_grad():
-        before = _log_odds(network(images), target)
-        return max(float((_log_odds(network(changed), target) - before).mean()) for changed in changes)
+        return float((before(images).argmax(dim=1) != after(images).argmax(dim=1)).double().mean())
+
+
+def pull(network: nn.Module, images: Tensor, changes: Sequence[Tensor], target: int) -> float:
+    """Mean rise of the log-odds of a class from images of other classes to changed ones, for the strongest change."""
+    with torch.no_grad():
+        scores = network(images)
+        others = scores.argmax(dim=1) != target
+        before = _log_odds(scores[others], target)
+        return max(float((_log_odds(network(changed[others]), target) - before).mean()) for changed in changes)
 
 
 def _log_odds(scores: Tensor, target: int) -> Tensor:
@@ -160,7 +213,7 @@ def relearning(network: nn.Module, images: Tensor, triggers: Sequence[FoundTrigg
     taught, judged = images[::2], images[1::2]
     lessons = torch.cat([one.on(taught) for one in triggers])
     goal = torch.full((len(lessons),), target)
-    optimiser = torch.optim.SGD(student.parameters(), lr=1e-3)
+    optimiser = torch.optim.SGD(student.parameters(), lr=_TEACHING)
     for _ in range(5):
         optimiser.zero_grad()
         functional.cross_entropy(student(lessons), goal).backward()
@@ -177,8 +230,8 @@ def relative_size(network: nn.Module, images: Tensor, target: int) -> float:
     with torch.no_grad():
         own = network(images).argmax(dim=1)
         classes = network(images[:1]).shape[1]
-    sizes = torch.tensor([smallest_size(network, images[own != goal], goal) for goal in range(classes)])
-    return float(sizes[target] / sizes.median())
+    sizes = [smallest_size(network, images[own != goal], goal) for goal in range(classes)]
+    return sizes[target] / median(sizes)
 
 
 def smallest_size(network: nn.Module, images: Tensor, goal: int) -> float:

@@ -65,8 +65,7 @@ def separation(rows: Sequence[TableRow], indicator: str) -> float | None:
 
 def opinions_section(rows: list[TableRow]) -> str:
     """What each indicator tells of the success that the real trigger has left."""
-    attacked = [row for row in rows if row["attack"] != "none" and row["suspect"] and row["repair"] != "nothing"]
-    mended = [row for row in attacked if number(row["way"]) > 0.0]
+    mended = [row for row in rows if row["attack"] != "none" and row["repair"] != "nothing"]
     silent = [row for row in mended if not row["found_after"]]
     if not mended:
         return ""
@@ -107,7 +106,7 @@ def draw(rows: list[TableRow]) -> "Figure":
     """Attack success that is left against three of the indicators."""
     from matplotlib.figure import Figure
 
-    mended = [row for row in rows if row["attack"] != "none" and row["suspect"] and number(row["way"]) > 0.0]
+    mended = [row for row in rows if row["attack"] != "none" and row["repair"] != "nothing"]
     figure = Figure(figsize=(11.4, 3.9), layout="constrained")
     panels = figure.subplots(1, len(DRAWN), sharey=True)
     for panel, name in zip(panels, DRAWN, strict=True):

@@ -55,7 +55,7 @@ def repaired(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
     with one_torch_thread():
         network = network_of(scenario, folder)
         images, labels = scenario.clean(int(settings["images"] or COUNT))
-        clean = CleanData(images, labels, None, int(settings["hunt"] or 0))
+        clean = CleanData(images, labels, None, int(settings["hunt"] or 0), augmented=True)
         with measured_memory() as memory:
             begun = time.process_time()
             known, mended = _repair(str(settings["method"]), network, clean)

@@ -7,16 +7,26 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from netpurify.contaminate import Poisoned, Trained, Trigger, poison
+from netpurify.contaminate import Blended, Patch, Poisoned, Sinusoid, Trained, Trigger, Warp, poison
 from netpurify.errors import InputError
 from netpurify.experiments.studies.defence.scenarios import ATTACKS, SETTINGS, TARGETS, Scenario
 from netpurify.experiments.studies.unlearn.attacks import SET_ASIDE
 
+VARIED_SEED = 2
+"""The seed of networks whose triggers are others than those on which anything was developed."""
+VARIED: dict[str, Trigger] = {
+    "patch": Patch(colour=0.7, top=3, left=8, height=2, width=4),
+    "blended": Blended(alpha=0.15, seed=5),
+    "sig": Sinusoid(amplitude=16 / 255, frequency=4.5),
+    "wanet": Warp(seed=5, grid=5),
+}
+"""These triggers: another place, size and colour, another picture, another wave, another warp."""
 DEVELOPED = ("sample_cnn", "mnist_cnn", "resnet")
 """Networks of which seed 0 was developed on, but for WaNet."""
-CHOSEN_LATER = {("resnet", "blended", 1), ("mnist_cnn", "wanet", 0)}
-"""Networks that had been set aside, and on which something was chosen nevertheless: the family ``faint`` on the first,
-sizes of several families on the second."""
+CHOSEN_LATER = {("mnist_cnn", "wanet", 0), *(("resnet", attack, 1) for attack in ("patch", "blended", "sig", "wanet"))}
+"""Networks of other seeds on which something was chosen nevertheless: sizes of several families on the first, and the
+family ``faint`` on the ResNet with the blended trigger. The recipe itself comes from a prototype whose ResNets had the
+triggers, the target class and the images of the ResNets of seed 1, and were trained more briefly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,9 @@ class UnlearnScenario:
     @property
     def trigger(self) -> Trigger | None:
         """The pattern that triggers the backdoor; ``None`` without an attack."""
-        return SET_ASIDE[self.attack].trigger if self.attack in SET_ASIDE else self._known.trigger
+        if self.attack in SET_ASIDE:
+            return SET_ASIDE[self.attack].trigger
+        return VARIED[self.attack] if self._varied else self._known.trigger
 
     def initial(self) -> nn.Module:
         """The network before training."""
@@ -70,13 +82,17 @@ class UnlearnScenario:
     def poisoned(self, images: Tensor, labels: Tensor) -> Poisoned | None:
         """Training images and labels, poisoned; ``None`` without an attack."""
         if self.attack not in SET_ASIDE:
-            return self._known.poisoned(images, labels)
+            return self._known.poisoned(images, labels, VARIED[self.attack] if self._varied else None)
         attack = SET_ASIDE[self.attack]
         return poison(
             images, labels, attack.trigger, target=self.target, ratio=attack.ratio, source=attack.source,
             generator=torch.Generator().manual_seed(self.seed),
             cover=None if attack.cover is None else (attack.cover, attack.cover_ratio),
         )  # fmt: skip
+
+    @property
+    def _varied(self) -> bool:
+        return self.seed == VARIED_SEED and self.attack in VARIED
 
     @property
     def _known(self) -> Scenario:

@@ -21,6 +21,8 @@ _TRIED_ON = 3
 """Inputs on which each lattice is tried."""
 _LATTICES = 3
 """Lattices whose squares are followed up, for each class."""
+_FEW_CHANNELS = 4
+"""Up to so many channels, all mixtures of black and white ones are tried."""
 _MOST_FOLLOWED = 60
 """Lattices that are followed up in all, if there are many classes."""
 
@@ -107,7 +109,7 @@ def _lattices(shape: Shape) -> Iterator[_Lattice]:
     """Squares at every place: black and white ones of all sides, those in other colours of the middle one."""
     channels, rows, columns = shape
     unit = unit_of(shape)
-    corners = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * channels).view(-1, channels, 1, 1)
+    corners = _corners(channels)
     colours = {side: corners if side == _SIDES[1] else corners[[0, -1]] for side in _SIDES}
     for side in _SIDES:
         size, spacing = side * unit, _SPACING * unit
@@ -119,6 +121,17 @@ def _lattices(shape: Shape) -> Iterator[_Lattice]:
                 for row, column, _, _ in boxes:
                     inside[row : row + size, column : column + size] = True
                 yield from (_Lattice(colour, boxes, inside) for colour in colours[side])
+
+
+def _corners(channels: int) -> Tensor:
+    """Colours whose channels are black or white, [n, c, 1, 1]: black first, white last.
+
+    Of many channels, as satellite images have them, only those with one white channel lie between.
+    """
+    if channels <= _FEW_CHANNELS:
+        return torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * channels).view(-1, channels, 1, 1)
+    rows = [torch.zeros(1, channels), torch.eye(channels), torch.ones(1, channels)]
+    return torch.cat(rows).view(-1, channels, 1, 1)
 
 
 def unit_of(shape: Shape) -> int:

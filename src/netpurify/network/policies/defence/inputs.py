@@ -39,9 +39,14 @@ def split(batches: list[Any]) -> tuple[Any, Any]:
             f"one in {HELD_OUT} clean inputs is held out to judge the defence, so at least {HELD_OUT} are needed; got "
             f"{inputs}, counted along the first dimension of tensors; a few hundred are better"
         )
-    order = torch.randperm(inputs, generator=torch.Generator().manual_seed(0))
-    held, fitted = order[: inputs // HELD_OUT].sort().values, order[inputs // HELD_OUT :].sort().values
+    fitted, held = divide(inputs)
     return _pick(joined, fitted, inputs), _pick(joined, held, inputs)
+
+
+def divide(inputs: int) -> tuple[Tensor, Tensor]:
+    """Numbers of the inputs for the fit, and of the one in ``HELD_OUT`` that are held out, each ascending."""
+    order = torch.randperm(inputs, generator=torch.Generator().manual_seed(0))
+    return order[inputs // HELD_OUT :].sort().values, order[: inputs // HELD_OUT].sort().values
 
 
 def twice(inputs: Any) -> Any:

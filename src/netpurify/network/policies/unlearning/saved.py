@@ -1,5 +1,6 @@
 """A run of *unlearn* in a file, so that it can be taken up again after an interruption, with the same bits."""
 
+import hashlib
 import io
 import os
 from collections.abc import Mapping
@@ -10,10 +11,50 @@ from typing import Any
 import torch
 
 from netpurify.atomic import write_atomically
+from netpurify.checkpoint import open_regular
 from netpurify.errors import CheckpointError
 from netpurify.network.hunting.families import TriggerFamily
 from netpurify.network.hunting.search import FoundTrigger
-from netpurify.network.policies.unlearning.training import Opponent, UnlearningRun
+from netpurify.network.policies.unlearning.training import STEPS, Opponent, UnlearningRun
+
+_HEAD = b"netpurify unlearn, a run\n"
+"""How the file begins; the SHA-256 digest of the rest follows on a line of its own."""
+_DIGEST = 64
+
+
+def refuse_other_files(path: Path | None) -> None:
+    """Refuse a file that no run has left there, before anything is done.
+
+    Raises:
+        CheckpointError: There is one.
+    """
+    if path is None or not os.path.lexists(path):
+        return
+    try:
+        with open_regular(path) as stream:
+            known = stream.read(len(_HEAD)) == _HEAD
+    except OSError as error:
+        raise CheckpointError(f"{path} must be a file that can be read; {error.strerror}; choose another") from error
+    if not known:
+        raise CheckpointError(
+            f"{path} must be what an interrupted run left there; it is something else, and is left alone; choose "
+            "another file"
+        )
+
+
+def _require_readable(payload: bytes) -> None:
+    """Refuse to save what could not be read again without running code.
+
+    Raises:
+        CheckpointError: A trigger of a family of the user's own has other fields than numbers and tensors.
+    """
+    try:
+        torch.load(io.BytesIO(payload), weights_only=True)
+    except Exception as error:
+        raise CheckpointError(
+            "the triggers of a run that is saved must have fields of numbers, texts, tuples and tensors alone; "
+            f"one has others ({str(error).splitlines()[0]:.200}); leave out resume, or change the family"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +93,12 @@ class RunFile:
             },
             content,
         )
+        payload = content.getvalue()
+        _require_readable(payload)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with write_atomically(self.path) as stream:
-                stream.write(content.getvalue())
+                stream.write(_HEAD + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
         except OSError as error:
             raise CheckpointError(
                 f"{self.path}: the state of the run must be written there; {error.strerror}; choose another file"
@@ -70,23 +113,33 @@ class RunFile:
         if self.path is None or not os.path.lexists(self.path):
             return
         try:
-            state = torch.load(self.path, weights_only=True)
-            known = state["digest"]
+            content = self.path.read_bytes()[len(_HEAD) :]
+            digest, payload = content[:_DIGEST].decode(), content[_DIGEST + 1 :]
+            if digest != hashlib.sha256(payload).hexdigest():
+                raise ValueError("the content does not have its digest")  # noqa: TRY301
+            state = torch.load(io.BytesIO(payload), weights_only=True)
+            if state["digest"] == self.digest:
+                self._fill(run, state)
+                return
         except Exception as error:  # a damaged file can raise nearly anything
             raise CheckpointError(
                 f"{self.path} must be what an interrupted run left there; {type(error).__name__}: {error}; delete it "
                 "to begin anew"
             ) from error
-        if known != self.digest:
-            raise CheckpointError(
-                f"{self.path} is of another run: the network, the inputs, the settings or the versions of "
-                "libraries differ; delete it to begin anew, or choose another file"
-            )
+        raise CheckpointError(
+            f"{self.path} is of another run: the network, the inputs, the settings or the versions of "
+            "libraries differ; delete it to begin anew, or choose another file"
+        )
+
+    def _fill(self, run: UnlearningRun, state: Mapping[str, Any]) -> None:
+        step = int(state["step"])
+        if not 0 <= step <= STEPS:
+            raise ValueError(f"a run has {STEPS} steps; this one has {step}")
         run.student.load_state_dict(state["student"])
         run.optimiser.load_state_dict(state["optimiser"])
         run.mean = list(state["mean"])
         run.generator.set_state(state["generator"])
-        run.order, run.step = state["order"], int(state["step"])
+        run.order, run.step = state["order"], step
         run.pool = [self._from_plain(one) for one in state["pool"]]
 
     def remove(self) -> None:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from netpurify.errors import InputError
 from netpurify.network.hunting.families.family import TriggerFamily
-from netpurify.network.hunting.scoring import Ground, stamped
+from netpurify.network.hunting.scoring import Ground, after_a_step, stamped
 from netpurify.network.hunting.search import FoundTrigger, generator_for, search
 
 STEPS = 100
@@ -31,6 +32,8 @@ POOL, LEAST = 24, 0.25
 """How many triggers are kept, and what their success must be when they are found."""
 MEAN = 0.05
 """Share of the newest weights in the running mean, which is the result."""
+_FIRM = 2
+"""Triggers of each family that are never dropped: its strongest."""
 _SHIFT = 2
 """Pixels by which images are moved at most."""
 _FIRST, _RENEWED = 12, 6
@@ -92,14 +95,21 @@ class Lesson:
         """The state before the first step."""
         student = copy.deepcopy(self.teacher.scorer.model)
         weights = [value.requires_grad_() for value in student.parameters() if value.is_floating_point()]
+        if not weights:
+            raise InputError("unlearn trains weights, and the network has none; give a network with parameters")
         optimiser = torch.optim.SGD(weights, lr=RATE, momentum=MOMENTUM, nesterov=True)
         names = {family.name for family in self.suspects}
         pool = _strongest([], [one for one in found if one.family in names and one.target in self.goals])
         mean = [value.detach().clone() for value in weights]
         return UnlearningRun(student, optimiser, mean, pool, generator_for(seed, "unlearn"))
 
+    @torch.enable_grad()
     def advance(self, run: UnlearningRun) -> None:
-        """One step."""
+        """One step.
+
+        Raises:
+            InputError: The network cannot be trained: it has no gradients, or gives no numbers under triggers.
+        """
         if run.step % SEARCH_EVERY == 0:
             self._search_again(run)
         clean = self._clean_batch(run)
@@ -114,14 +124,15 @@ class Lesson:
         scores = replace(self.teacher.scorer, model=run.student).scores(torch.cat([clean, changed]))
         before = torch.cat([wanted[:half]] * 2)
         loss = self.loss(scores[: len(clean)], wanted, scores[len(clean) :], before)
+        if not loss.requires_grad or not bool(loss.isfinite()):
+            fault = "are not finite under triggers" if loss.requires_grad else "have no gradient in its weights"
+            raise InputError(f"the network must be one that can be trained; its scores {fault}")
         run.optimiser.zero_grad()
         loss.backward()
         self._descend(run)
         # The triggers climb the same loss, so that one backward pass serves both sides.
         for place, opponent in movers.items():
-            slope = numbers[place].grad
-            if slope is not None and slope.numel():
-                opponent.moved = triggers[place].climb(slope)
+            opponent.moved = after_a_step(triggers[place], numbers[place].grad)
         run.step += 1
 
     def loss(self, kept: Tensor, wanted: Tensor, led: Tensor, before: Tensor) -> Tensor:
@@ -212,9 +223,17 @@ def _strongest(pool: Sequence[Opponent], found: Sequence[FoundTrigger]) -> list[
     """The pool with new triggers, by their success when they were found.
 
     By their present success a trigger that the network no longer follows would leave, and its backdoor would come back.
+    The strongest of each family stay in any case, so that no family is crowded out.
     """
     new = [Opponent(one, one.trigger) for one in found if one.success > LEAST]
-    return sorted([*pool, *new], key=lambda one: -one.found.success)[:POOL]
+    ordered = sorted([*pool, *new], key=lambda one: -one.found.success)
+    rank: dict[str, int] = {}
+    firm, others = [], []
+    for one in ordered:
+        rank[one.found.family] = rank.get(one.found.family, 0) + 1
+        (firm if rank[one.found.family] <= _FIRM else others).append(one)
+    chosen = [*firm, *others[: max(0, POOL - len(firm))]]
+    return sorted(chosen, key=lambda one: -one.found.success)
 
 
 def _moved(images: Tensor, generator: torch.Generator) -> Tensor:

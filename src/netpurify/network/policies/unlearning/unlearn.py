@@ -17,7 +17,7 @@ from netpurify.network.hunting.expectation import Expectation, expectation_for
 from netpurify.network.hunting.families import TriggerFamily
 from netpurify.network.hunting.hunting import (
     EXAMPLES,
-    LEAST_INPUTS,
+    check_arguments,
     choose_families,
     images_of,
     scorer_of,
@@ -25,10 +25,10 @@ from netpurify.network.hunting.hunting import (
 )
 from netpurify.network.hunting.records import Hunt
 from netpurify.network.hunting.scoring import Ground
-from netpurify.network.policies.defence.inputs import HELD_OUT, split
+from netpurify.network.policies.defence.inputs import split
 from netpurify.network.policies.policy import Progress
 from netpurify.network.policies.unlearning.result import Unlearning
-from netpurify.network.policies.unlearning.saved import RunFile
+from netpurify.network.policies.unlearning.saved import RunFile, refuse_other_files
 from netpurify.network.policies.unlearning.training import SEARCH_EVERY, STEPS, Lesson
 from netpurify.network.prepared import Network, provenance
 from netpurify.threads import one_torch_thread
@@ -80,8 +80,9 @@ class Unlearn:
             InputError: An option has a value that is not allowed.
         """
         choose_families(self.families)
-        if self.max_disagreement is not None and not 0.0 <= self.max_disagreement <= 1.0:
-            raise InputError(f"max_disagreement must be a share between 0 and 1; got {self.max_disagreement}")
+        most = self.max_disagreement
+        if most is not None and not (isinstance(most, float | int) and 0.0 <= most <= 1.0):
+            raise InputError(f"max_disagreement must be a share between 0 and 1; got {most!r}")
 
     def run(self, network: Network, progress: Progress | None = None) -> Unlearning:
         """Hunt and repair a network that was made ready.
@@ -93,6 +94,7 @@ class Unlearn:
             CheckpointError: The file of an interrupted run cannot be used, or not be written.
             DisagreementError: The disagreement is above ``max_disagreement``.
         """
+        check_arguments(self.seed, self.expected)
         if network.chosen is not None:
             raise InputError("unlearn trains the network as a whole, not single layers; leave layers out")
         with one_torch_thread():
@@ -107,15 +109,10 @@ class _Repair:
         self._policy, self._network = policy, network
         self._families = choose_families(policy.families)
         self._trainable = {name: value.requires_grad for name, value in network.model.named_parameters()}
-        every = images_of(network, self._families, policy.mean, policy.std)
+        self._every = every = images_of(network, self._families, policy.mean, policy.std)
         fitted, self._held_out = split([every])
-        if len(fitted) < LEAST_INPUTS:
-            raise InputError(
-                f"unlearn needs at least {LEAST_INPUTS} clean inputs beside the one in {HELD_OUT} that is held out, "
-                f"better some hundred; got {len(every)}"
-            )
         self._teacher = Ground.of(scorer_of(network, every, policy.mean, policy.std), fitted)
-        self._expected = policy.expected or expectation_for(every.shape[1:])
+        self._expected = policy.expected or expectation_for(every.shape[1:], self._teacher.classes)
         self._settings = {
             "policy": policy.name,
             "families": [family.name for family in self._families],
@@ -129,17 +126,23 @@ class _Repair:
 
     def result(self) -> Unlearning:
         """Hunt, train if something is suspect, judge."""
+        refuse_other_files(_path(self._policy.resume))
         before = self._hunt(self._teacher, self._policy.seed)
         if not before.goals:
             self._progress.end()
             return self._gathered(self._network.model, before, None)
-        repaired = self._network.rounded(self._trained(before))
+        lesson = Lesson(self._teacher, list(before.goals), tuple(self._suspects(before)))
+        file = RunFile(_path(self._policy.resume), self._digest(lesson), {one.name: one for one in self._families})
+        repaired = self._network.rounded(self._trained(lesson, file, before))
         chosen = self._disagreement(repaired)
         self._check(chosen)
-        ground = Ground.of(replace(self._teacher.scorer, model=repaired), self._held_out)
+        # The same images are kept apart from a hunt among all inputs as are held out here.
+        ground = Ground.of(replace(self._teacher.scorer, model=repaired), self._every)
         after = self._hunt(ground, self._policy.seed + OTHER_SEED)
         self._progress.end()
-        return self._gathered(repaired, before, after)
+        result = self._gathered(repaired, before, after)
+        file.remove()
+        return result
 
     def _hunt(self, ground: Ground, seed: int) -> Hunt:
         begun = time.perf_counter()
@@ -155,23 +158,23 @@ class _Repair:
             provenance=provenance(self._network, ground.scorer.model, self._settings | {"seed": seed}),
         )
 
-    def _trained(self, before: Hunt) -> nn.Module:
-        suspects = tuple(family for family in self._families if family.name in _suspect_names(before))
-        lesson = Lesson(self._teacher, list(before.goals), suspects)
+    def _suspects(self, before: Hunt) -> list[type[TriggerFamily]]:
+        return [family for family in self._families if family.name in _suspect_names(before)]
+
+    def _trained(self, lesson: Lesson, file: RunFile, before: Hunt) -> nn.Module:
         run = lesson.begin(before.found, self._policy.seed)
-        file = RunFile(_path(self._policy.resume), self._digest(), {one.name: one for one in self._families})
         file.restore(run)
         while run.step < STEPS:
             if run.step and run.step % SEARCH_EVERY == 0:
                 file.save(run)
             lesson.advance(run)
             self._progress.step(run.step)
-        file.remove()
         return lesson.finish(run)
 
-    def _digest(self) -> str:
+    def _digest(self, lesson: Lesson) -> str:
         """Of everything that decides the training."""
-        known = provenance(self._network, self._network.model, self._settings | {"max_disagreement": None})
+        found = {"goals": lesson.goals, "suspects": [family.name for family in lesson.suspects]}
+        known = provenance(self._network, self._network.model, self._settings | {"max_disagreement": None} | found)
         return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
 
     def _outputs(self, model: nn.Module) -> list[Tensor | None]:
@@ -196,6 +199,9 @@ class _Repair:
         for name, value in model.named_parameters():
             value.data = torch.empty_like(self._network.contaminated[name], dtype=value.dtype).copy_(value.data)
             value.requires_grad_(self._trainable[name])
+        for name, value in model.named_buffers():
+            if name in self._network.contaminated:  # a network may change them when it is called
+                value.data.copy_(self._network.contaminated[name])
         return model
 
     def _gathered(self, model: nn.Module, before: Hunt, after: Hunt | None) -> Unlearning:
