@@ -2,8 +2,8 @@
 
 python tools/healthy_levels.py docs/results/hunts.csv.gz
 
-The levels are those of the healthy networks on which hunts are calibrated. A test checks that the file of the package is what this
-program makes of the committed table.
+The levels are those of the healthy networks on which hunts are calibrated. A test checks that the file of the package
+is what this program makes of the committed table.
 """
 
 import json

@@ -231,7 +231,7 @@ REFUSED = [
     (["--expected", "images.npy"], "must be an expectation of healthy networks"),
     (["--expected", "absent.json"], "absent.json must be there to be read"),
     (["--mean", "0.5", "--std", "0.0"], "std"),
-    (["--limit", "10"], "needs at least 20 clean inputs"),
+    (["--limit", "10"], "needs at least 50 clean inputs"),
     (["--data", "vectors.npy", "--factory", "rigged_networks:flat"], "change images [n, c, h, w]"),
     (["--data", "lines.txt"], "is text; give images, or use netpurify defend"),
     (["--seed", "-1"], "--seed"),

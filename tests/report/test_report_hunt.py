@@ -381,7 +381,7 @@ def test_a_repair_says_what_it_did_and_what_it_costs_by_counting(make):
     change = "1 changes its class" if differing == 1 else f"{differing} change their class"
     assert f"Of 60 held-out clean inputs, {change}" in words
     assert f"at most {100 * high:.3g} points of accuracy can be lost on inputs like these" in words
-    assert "with another seed, other draws and 60 held-out inputs" in words
+    assert "with another seed and other draws, judged on the 60 held-out inputs" in words
     summary = report.summarise(result)
     assert summary.outlook == "limits"
     assert summary.headline.startswith("Trained, not proven: class 3 was suspect (spot); at most ")
