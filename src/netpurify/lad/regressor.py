@@ -24,8 +24,8 @@ class LADRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         threads: How many threads to use; ``None`` for all cores.
 
     Attributes:
-        coef_: Coefficients, [q], or [p, q] for responses [n, p]; where features depend on one another, those of smallest
-            norm, together with the constant.
+        coef_: Coefficients, [q], or [p, q] for responses [n, p]; where features depend on one another, those of
+            smallest norm, together with the constant.
         intercept_: Constants, a number or [p]; 0 without ``fit_intercept``.
         solution_: The ``Solution``: residuals, duals, a status for each response, and what ``verify`` checks.
         objective_: The loss that was minimised, a number or [p].

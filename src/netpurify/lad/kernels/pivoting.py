@@ -56,14 +56,20 @@ def walk(basis, data, guess, order, missing, tilt, most_pivots, coordinates, dua
     for j in range(rows):
         sign[j] = 0.0
     tiny = 1e-12 * scale
-    pivots, stalled = _descend(basis, data, missing, tilt, 0.0, tiny, most_pivots, vertex, inverse, sign, coordinates, dual)
+    pivots, stalled = _descend(
+        basis, data, missing, tilt, 0.0, tiny, most_pivots, vertex, inverse, sign, coordinates, dual
+    )
     if stalled:
         jittered = np.empty(rows)
         _jitter(jittered)
         for j in range(rows):
             jittered[j] = data[j] + _PERTURBATION * scale * jittered[j]
-        more, _ = _descend(basis, jittered, missing, tilt, 0.0, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
-        last, _ = _descend(basis, data, missing, tilt, tiny, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
+        more, _ = _descend(
+            basis, jittered, missing, tilt, 0.0, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual
+        )
+        last, _ = _descend(
+            basis, data, missing, tilt, tiny, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual
+        )
         pivots += more + last
     return pivots
 
@@ -185,7 +191,9 @@ def _descend(q, data, missing, tilt, tiny, idle_step, most_pivots, vertex, inver
         if leaving < 0 or pivot % _REFRESH == _REFRESH - 1:
             if leaving < 0 and fresh:
                 return pivot, False
-            _restart(q, data, missing, tilt, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
+            _restart(
+                q, data, missing, tilt, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths
+            )
             fresh = True
             continue
         # Raise the leaving row's residual in the direction of its dual; the others follow along the edge.

@@ -1,8 +1,9 @@
 """Identification: find which rows are outliers, cheaply and without converging.
 
-Over-relaxed ADMM on min |z|_1 + tilt 1'z subject to z = b - A u, in float32: per step two matrix products for the whole
-panel and one fused pass over its entries; the tilt is 0 for the median. A dozen steps are enough to tell outliers from the rest wherever L1 recovers;
-running a first-order method to convergence would cost 10 to 100 times as much and still prove nothing.
+Over-relaxed ADMM on min |z|_1 + tilt 1'z subject to z = b - A u, in float32; the tilt is 0 for the median. Per step two
+matrix products for the whole panel and one fused pass over its entries. A dozen steps are enough to tell outliers from
+the rest wherever L1 recovers; running a first-order method to convergence would cost 10 to 100 times as much and still
+prove nothing.
 
 Reference: Boyd et al., Distributed Optimization and Statistical Learning via ADMM (2011), section 6.1.
 """

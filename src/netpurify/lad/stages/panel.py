@@ -30,8 +30,8 @@ class Panel:
         given: Right-hand sides, one per row, [n, k]; NaN where missing.
         floor: Noise floor that was asked for, [n]; NaN where it is to be detected.
         accuracy: Largest relative gap that counts as proven.
-        tilt: 2 quantile - 1: the loss of a residual r is |r| + tilt r. Stages keep the dual y of |r|, which lies in [-1, 1];
-            that of the loss is y + tilt.
+        tilt: 2 quantile - 1: the loss of a residual r is |r| + tilt r. Stages keep the dual y of |r|, which lies in
+            [-1, 1]; that of the loss is y + tilt.
         clip: Whether wild entries may be pulled in at first.
         clock: Where the time goes.
         columns: The columns as the stages see them; wider than n by idle ones.

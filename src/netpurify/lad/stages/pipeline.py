@@ -46,7 +46,9 @@ def solve_panel(
         stages: ``STAGES``, or some of them, possibly with another ``run``.
         clip: Whether wild entries may be pulled in at first.
     """
-    panel = Panel.start(design, data, floor=floor, accuracy=accuracy, tilt=tilt, clip=clip and not design.full, steps=STEPS)
+    panel = Panel.start(
+        design, data, floor=floor, accuracy=accuracy, tilt=tilt, clip=clip and not design.full, steps=STEPS
+    )
     for stage in stages:
         if stage.checked_first:
             panel.prove()
@@ -60,7 +62,9 @@ def solve_panel(
     answer, refused = panel.answer(), panel.refused()
     if clip and refused.size:
         # Pulling in changes the problem where the fit itself is wild; these columns are solved as they are.
-        again = solve_panel(design, data[refused], floor=floor[refused], accuracy=accuracy, tilt=tilt, stages=stages, clip=False)
+        again = solve_panel(
+            design, data[refused], floor=floor[refused], accuracy=accuracy, tilt=tilt, stages=stages, clip=False
+        )
         answer.put(refused, again)
         return answer
     for i in refused[answer.missing[refused] > 0]:

@@ -4,8 +4,9 @@ For any y with A'y = 0 and |y| <= 1, and any u, |b - A u|_1 >= y'(b - A u) = y'b
 whoever found y and however. A dual that is handed in is first projected on A'y = 0 and shrunk into the box, so the
 bound holds even for a wrong one; the gap between objective and bound is all that a wrong answer could hide in.
 
-For the quantile tau the loss of a residual r is 2 tau r above zero and -2 (1 - tau) r below, which is |r| for the median;
-the box is then -2 (1 - tau) <= y <= 2 tau. Weights of rows multiply the rows of A and b, and all else stays as it is.
+For the quantile tau the loss of a residual r is 2 tau r above zero and -2 (1 - tau) r below, which is |r| for the
+median; the box is then -2 (1 - tau) <= y <= 2 tau. Weights of rows multiply the rows of A and b, and all else stays as
+it is.
 
 A minimum is the truth when the fitted rows confirm one another: there are more zero residuals than the rank, every
 fitted row is predicted by the other fitted rows (leverage below 1), and, where alterations tie, no other fit would be
@@ -122,11 +123,10 @@ def verify(
     if not 0.0 <= accuracy < 1.0:
         raise InputError(f"accuracy must lie in [0, 1), as a share of the objective; got {accuracy}")
     tilt = tilt_of(claim.quantile)
-    if claim.weights is not None:
-        A, B = weighted(A, B, claim.weights)
+    matrix, right = (A, B) if claim.weights is None else weighted(A, B, claim.weights)
     with one_blas_thread():
-        space = A if isinstance(A, ColumnSpace) else PlainSpace.of(A)
-        values, coefficients, dual, floor = _as_rows(space, B, claim)
+        space = matrix if isinstance(matrix, ColumnSpace) else PlainSpace.of(matrix)
+        values, coefficients, dual, floor = _as_rows(space, right, claim)
         blocks = [slice(start, start + _BLOCK) for start in range(0, max(1, floor.size), _BLOCK)]
         parts = [_verify_block(space, values[i], coefficients[i], dual[i], floor[i], accuracy, tilt) for i in blocks]
     shape = np.shape(B)[1:]
