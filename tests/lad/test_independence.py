@@ -15,7 +15,7 @@ from netpurify.lad.verifier.plain_space import PlainSpace
 from tests.lad.problems import PROBLEMS, planted
 
 SOURCE = Path(netpurify.__file__).parent
-ALLOWED = {"netpurify.errors", "netpurify.threads", "netpurify.lad.arrays", "netpurify.lad.loss", "netpurify.lad.status"}
+ALLOWED = {"netpurify.errors", "netpurify.threads", *(f"netpurify.lad.{name}" for name in ("arrays", "loss", "status"))}
 """What the verifier may import besides its own room: errors, the limit of threads, input arrays, what a residual costs,
 names of statuses."""
 
