@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, is_tensor, kind_of, to_numpy
 from netpurify.lad.design import Design
+from netpurify.lad.loss import Loss, tilt_of, weighted, weights_of
 from netpurify.lad.solution import Solution, Statistics
 from netpurify.lad.stages.answer import Answer
 from netpurify.lad.stages.panel import Stage
@@ -30,6 +31,8 @@ def solve(
     A: ArrayLike | Design,  # noqa: N803
     B: ArrayLike,  # noqa: N803
     *,
+    quantile: float = 0.5,
+    weights: ArrayLike | None = None,
     accuracy: float = ACCURACY,
     noise_floor: float | ArrayLike | None = None,
     method: Method = "auto",
@@ -37,7 +40,7 @@ def solve(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """Minimises |B - A U|_1 column by column, exactly, with a proof for every column.
+    """Minimises |B - A U|_1 column by column, exactly, with a proof for every column; or regresses another quantile.
 
     Choose this for many least-absolute-deviations regressions on one design, above all when most rows fit exactly and
     some are far off. Columns beyond the limit of recovery are finished by a simplex walk and cost ten times as much.
@@ -54,6 +57,9 @@ def solve(
         A: Design [k, q] of any float dtype, numpy or torch, any device; or a prepared ``Design``.
         B: Right-hand sides [k, p] or [k]. NaN marks an entry that is known to be missing: its row is left out for
             that column. A memory map is read panel by panel.
+        quantile: Which quantile of B, given A, is regressed; 0.5 is the median, which minimises |B - A U|_1. For tau a
+            residual r costs 2 tau r above zero and -2 (1 - tau) r below.
+        weights: Weights of the rows, [k], at least 0; by them the cost of a residual is multiplied.
         accuracy: Largest gap, relative to the objective, that counts as proven.
         noise_floor: Residuals up to this are zero: one number or one per column. ``None`` detects dense rounding noise
             (float32 weights leave 1e-8 where there should be 0) and fits through it;
@@ -71,8 +77,9 @@ def solve(
     Raises:
         InputError: Shapes do not fit, A is not finite, B holds infinities, or an option has no meaning.
     """
-    design, values, convert = _prepare(A, B)
-    plan = _plan(design, accuracy, method, backend, threads, _device(A, B))
+    tilt, convert, known = tilt_of(quantile), kind_of(B), None
+    design, values = _prepare(*((A, B) if weights is None else weighted(A, B, weights)))
+    plan = _plan(design, accuracy, method, backend, threads, _device(A, B), tilt)
     columns = values[:, None] if values.ndim == 1 else values
     count = columns.shape[1]
     floors = _floors(noise_floor, count)
@@ -83,13 +90,17 @@ def solve(
         answer.put(slice(start, start + solved.stage.size), solved)
         if progress is not None:
             progress(min(start + size, count), count)
-    return _solution(answer, design, convert, single=values.ndim == 1)
+    if weights is not None:
+        known = weights_of(weights, design.fan_in)
+        answer.unweigh(known, to_numpy(A, "the design"), to_numpy(B, "the right-hand side"))
+    return _solution(answer, design, convert, single=values.ndim == 1, loss=Loss(float(quantile), known))
 
 
 def stream(
     A: ArrayLike | Design,  # noqa: N803
     blocks: Iterable[ArrayLike],
     *,
+    quantile: float = 0.5,
     accuracy: float = ACCURACY,
     noise_floor: float | None = None,
     method: Method = "auto",
@@ -103,14 +114,16 @@ def stream(
     design = A if isinstance(A, Design) else Design.prepare(A)
     for block in blocks:
         yield solve(
-            design, block, accuracy=accuracy, noise_floor=noise_floor, method=method, backend=backend, threads=threads
-        )
+            design, block, quantile=quantile, accuracy=accuracy, noise_floor=noise_floor, method=method,
+            backend=backend, threads=threads,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     design: Design
     accuracy: float
+    tilt: float
     stages: tuple[Stage, ...]
     threads: int
 
@@ -124,10 +137,14 @@ class _Plan:
             )
         # One BLAS thread each: panels are the parallel work, and a product split over cores would add in another order.
         with one_blas_thread():
-            return solve_panel(self.design, data, floor=floor, accuracy=self.accuracy, stages=self.stages)
+            return solve_panel(
+                self.design, data, floor=floor, accuracy=self.accuracy, tilt=self.tilt, stages=self.stages
+            )
 
 
-def _solution(answer: Answer, design: Design, convert: Callable[[NDArray], ArrayLike], *, single: bool) -> Solution:
+def _solution(
+    answer: Answer, design: Design, convert: Callable[[NDArray], ArrayLike], *, single: bool, loss: Loss
+) -> Solution:
     """The answer for all columns in the caller's kind of array, without the last axis for a ``single`` column."""
     finished = {stage.name: int(np.count_nonzero(answer.stage == number)) for number, stage in enumerate(STAGES)}
 
@@ -143,6 +160,7 @@ def _solution(answer: Answer, design: Design, convert: Callable[[NDArray], Array
         missing=shaped(answer.missing),
         stage=shaped(answer.stage),
         rank=design.rank,
+        loss=loss,
         statistics=Statistics(finished=finished, seconds=dict(answer.seconds), pivots=answer.pivots),
     )
 
@@ -168,7 +186,7 @@ def _run(plan: _Plan, panels: Iterable[tuple[int, NDArray, NDArray[np.float64]]]
             pool.shutdown(cancel_futures=True)
 
 
-def _prepare(matrix: ArrayLike | Design, right: ArrayLike) -> tuple[Design, NDArray, Callable[[NDArray], ArrayLike]]:
+def _prepare(matrix: ArrayLike | Design, right: ArrayLike) -> tuple[Design, NDArray]:
     design = matrix if isinstance(matrix, Design) else Design.prepare(matrix)
     values = to_numpy(right, "the right-hand side")
     if values.ndim not in (1, 2) or values.shape[0] != design.fan_in:
@@ -176,10 +194,12 @@ def _prepare(matrix: ArrayLike | Design, right: ArrayLike) -> tuple[Design, NDAr
             f"the right-hand side must be [{design.fan_in}] or [{design.fan_in}, p], as the design has rows; "
             f"got {list(values.shape)}"
         )
-    return design, values, kind_of(right)
+    return design, values
 
 
-def _plan(design: Design, accuracy: float, method: str, backend: str, threads: int | None, device: str) -> _Plan:
+def _plan(
+    design: Design, accuracy: float, method: str, backend: str, threads: int | None, device: str, tilt: float
+) -> _Plan:
     if not 0.0 <= accuracy < 1.0:
         raise InputError(f"accuracy must lie in [0, 1), as a share of the objective; got {accuracy}")
     if method not in ("auto", "simplex"):
@@ -188,15 +208,17 @@ def _plan(design: Design, accuracy: float, method: str, backend: str, threads: i
         raise InputError(f'backend must be "auto", "compiled" or "torch"; got {backend!r}')
     if threads is not None and threads < 1:
         raise InputError(f"threads must be at least 1, or None for all cores; got {threads}")
+    if backend == "torch" and tilt:
+        raise InputError('backend must be "auto" or "compiled" for quantiles other than 0.5; got "torch"')
     if backend == "auto":
-        backend = "compiled" if device.startswith(("cpu", "mps")) else "torch"  # mps has no float64
+        backend = "compiled" if tilt or device.startswith(("cpu", "mps")) else "torch"  # mps has no float64
     stages = STAGES
     if method == "simplex":
         stages = tuple(stage for stage in STAGES if stage.name != "identify")
     elif backend == "torch":
         stages = _through_torch(design, device)
     design.warm()
-    return _Plan(design, accuracy, stages, threads or _cores())
+    return _Plan(design, accuracy, tilt, stages, threads or _cores())
 
 
 def _through_torch(design: Design, device: str) -> tuple[Stage, ...]:

@@ -26,8 +26,8 @@ _PATIENCE = 5
 
 
 @kernel
-def walk(basis, data, guess, order, missing, most_pivots, coordinates, dual):
-    """Minimise |data - Q x|_1 for one column over its rows that are not missing.
+def walk(basis, data, guess, order, missing, tilt, most_pivots, coordinates, dual):
+    """Minimise |data - Q x|_1 - tilt'x for one column over its rows that are not missing.
 
     Args:
         basis: Q, [rows, rank].
@@ -35,9 +35,10 @@ def walk(basis, data, guess, order, missing, most_pivots, coordinates, dual):
         guess: An estimate of the residual, for the first vertex.
         order: The rows by the size of ``guess``, ascending.
         missing: Rows to ignore.
+        tilt: The linear part of the loss, [>= rank]; 0 for the median.
         most_pivots: Where to stop unproven.
         coordinates: Receives x.
-        dual: Receives y, with y = 0 on missing rows.
+        dual: Receives y, with Q'y + tilt = 0, and y = 0 on missing rows.
 
     Returns:
         Pivots made. The last x and y are left in place, proven or not; nothing is where no vertex exists.
@@ -55,14 +56,20 @@ def walk(basis, data, guess, order, missing, most_pivots, coordinates, dual):
     for j in range(rows):
         sign[j] = 0.0
     tiny = 1e-12 * scale
-    pivots, stalled = _descend(basis, data, missing, 0.0, tiny, most_pivots, vertex, inverse, sign, coordinates, dual)
+    pivots, stalled = _descend(
+        basis, data, missing, tilt, 0.0, tiny, most_pivots, vertex, inverse, sign, coordinates, dual
+    )
     if stalled:
         jittered = np.empty(rows)
         _jitter(jittered)
         for j in range(rows):
             jittered[j] = data[j] + _PERTURBATION * scale * jittered[j]
-        more, _ = _descend(basis, jittered, missing, 0.0, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
-        last, _ = _descend(basis, data, missing, tiny, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual)
+        more, _ = _descend(
+            basis, jittered, missing, tilt, 0.0, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual
+        )
+        last, _ = _descend(
+            basis, data, missing, tilt, tiny, -1.0, most_pivots, vertex, inverse, sign, coordinates, dual
+        )
         pivots += more + last
     return pivots
 
@@ -117,7 +124,7 @@ def _first_vertex(basis, guess, order, missing, vertex, inverse):
 
 
 @inner
-def _restart(q, data, missing, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths):
+def _restart(q, data, missing, tilt, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths):
     """Recompute x, r, signs, duals and edge lengths from the inverse; x and the duals with one step of refinement."""
     rows, rank = q.shape
     values, change = np.empty(rank), np.empty(rank)
@@ -144,9 +151,13 @@ def _restart(q, data, missing, tiny, vertex, inverse, sign, coordinates, dual, r
     for j in range(rows):
         dual[j] = sign[j]
     multiply_transposed(q, dual, slope)
+    for c in range(rank):
+        slope[c] += tilt[c]
     for refinement in range(2):
         if refinement:
             multiply_transposed(q, dual, values)
+            for c in range(rank):
+                values[c] += tilt[c]
         else:
             for c in range(rank):
                 values[c] = slope[c]
@@ -162,14 +173,14 @@ def _restart(q, data, missing, tiny, vertex, inverse, sign, coordinates, dual, r
 
 
 @inner
-def _descend(q, data, missing, tiny, idle_step, most_pivots, vertex, inverse, sign, coordinates, dual):
+def _descend(q, data, missing, tilt, tiny, idle_step, most_pivots, vertex, inverse, sign, coordinates, dual):
     """Pivot from ``vertex`` to an optimal one; returns the number of pivots and whether ties stalled the walk."""
     rows, rank = q.shape
     residual, slope = np.empty(rows), np.empty(rank)
     kink, weight, row = np.empty(rows), np.empty(rows), np.empty(rows, np.int64)
     duals, lengths = np.empty(rank), np.empty(rank)
     change, alpha = np.empty(rows), np.empty(rank)
-    _restart(q, data, missing, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
+    _restart(q, data, missing, tilt, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
     fresh, idle = True, 0
     for pivot in range(most_pivots):
         leaving, best = np.int64(-1), 0.0
@@ -180,7 +191,9 @@ def _descend(q, data, missing, tiny, idle_step, most_pivots, vertex, inverse, si
         if leaving < 0 or pivot % _REFRESH == _REFRESH - 1:
             if leaving < 0 and fresh:
                 return pivot, False
-            _restart(q, data, missing, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
+            _restart(
+                q, data, missing, tilt, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths
+            )
             fresh = True
             continue
         # Raise the leaving row's residual in the direction of its dual; the others follow along the edge.
@@ -221,7 +234,7 @@ def _descend(q, data, missing, tiny, idle_step, most_pivots, vertex, inverse, si
         idle = idle + 1 if step <= idle_step else 0
         if idle > _PATIENCE:
             return pivot, True
-    _restart(q, data, missing, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
+    _restart(q, data, missing, tilt, tiny, vertex, inverse, sign, coordinates, dual, residual, slope, duals, lengths)
     return most_pivots, False
 
 

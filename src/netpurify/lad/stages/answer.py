@@ -51,6 +51,12 @@ class Answer:
             pivots=0,
         )
 
+    def unweigh(self, weights: NDArray[np.float64], matrix: NDArray, right: NDArray) -> None:
+        """Give back the residuals of the rows as they were before they were multiplied by weights [k]."""
+        some = weights > 0.0
+        self.residual[:, some] /= weights[some]
+        self.residual[:, ~some] = np.atleast_2d(right.T)[:, ~some] - self.coefficients @ matrix[~some].T
+
     def put(self, chosen: slice | NDArray[np.intp], answer: "Answer") -> None:
         """Take over the columns of another answer as the ``chosen`` ones, and add its work."""
         for name in _PER_COLUMN:

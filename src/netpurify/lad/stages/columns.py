@@ -26,6 +26,7 @@ class Columns:
         residual: Residuals of the last fit.
         dual: The dual of the last fit.
         coordinates: The last fit, as coefficients of the basis, [panel, padded rank].
+        slope: What the tilt of the loss adds to Q'y = 0: Q'y + slope = 0, [panel, padded rank]; 0 for the median.
         noise_floor: Residuals up to this count as zero, [panel]; raised where dense rounding noise is detected.
         largest_floor: The largest noise floor that may be detected, [panel]; 0 where none may.
         noise: Noise seen in the round before, [panel].
@@ -42,6 +43,7 @@ class Columns:
     residual: NDArray[np.float64]
     dual: NDArray[np.float64]
     coordinates: NDArray[np.float64]
+    slope: NDArray[np.float64]
     noise_floor: NDArray[np.float64]
     largest_floor: NDArray[np.float64]
     noise: NDArray[np.float64]
@@ -50,7 +52,7 @@ class Columns:
     state: NDArray[np.int8]
 
     @classmethod
-    def load(cls, design: Design, given: NDArray[np.float64]) -> "Columns":
+    def load(cls, design: Design, given: NDArray[np.float64], tilt: float) -> "Columns":
         """Right-hand sides [n, k], NaN where missing, on the live rows, followed by idle columns up to a whole tile."""
         count = given.shape[0]
         width = design.width(count)
@@ -58,6 +60,9 @@ class Columns:
         data[:count, : design.live.size] = given[:, design.live_index]
         missing = np.isnan(data)
         data[missing] = 0.0
+        slope = np.zeros((width, design.basis.shape[1]))
+        if tilt:
+            slope = design.coordinates(np.where(missing, 0.0, tilt))
         return cls(
             data=data,
             missing=missing,
@@ -67,6 +72,7 @@ class Columns:
             residual=np.zeros(data.shape),
             dual=np.zeros(data.shape),
             coordinates=np.zeros((width, design.basis.shape[1])),
+            slope=slope,
             noise_floor=np.zeros(width),
             largest_floor=np.zeros(width),
             noise=np.full(width, np.inf),
@@ -86,5 +92,5 @@ class Columns:
     def put(self, chosen: NDArray[np.intp], taken: "Columns") -> None:
         """Write back what ``take`` took."""
         for name in self.__slots__:
-            if name not in ("data", "missing", "dual_guess", "largest_floor"):
+            if name not in ("data", "missing", "dual_guess", "slope", "largest_floor"):
                 getattr(self, name)[chosen] = getattr(taken, name)[: chosen.size]

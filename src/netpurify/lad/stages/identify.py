@@ -23,11 +23,11 @@ def run(panel: Panel, unsolved: NDArray[np.intp]) -> NDArray[np.intp]:
     scale = np.where(mean > 0.0, mean, 1.0)
     scaled = np.zeros(current.data.shape, np.float32)
     scaled[: left.size] = current.data[: left.size] / scale[left]
-    estimate = Estimate.start(scaled)
+    estimate = Estimate.start(scaled, current.missing, panel.tilt)
     for attempt, steps in enumerate(schedule(design.live.size, design.rank)):
         open_before = np.flatnonzero(current.state[: left.size] != SOLVED)
         current.state[open_before] = OPEN
-        iterate(estimate, *design.single, missing=current.missing, steps=steps)
+        iterate(estimate, *design.single, missing=current.missing, steps=steps, tilt=panel.tilt)
         with panel.clock.step("polish"):
             leave_out_suspects(current, design, estimate=estimate, with_guess=attempt > 0)
             current.state[left.size :] = SOLVED

@@ -29,6 +29,7 @@ def run(panel: Panel, _unsolved: NDArray[np.intp]) -> NDArray[np.intp]:
     columns.largest_floor[:count][~np.isnan(panel.floor)] = 0.0
     clean = (np.abs(columns.data).max(axis=1) <= columns.noise_floor) & ~columns.missing.any(axis=1)
     columns.state[clean] = SOLVED
+    columns.dual[clean] = -panel.tilt  # so that the dual of the loss is 0
     return np.flatnonzero(clean[:count])
 
 

@@ -30,6 +30,8 @@ class Panel:
         given: Right-hand sides, one per row, [n, k]; NaN where missing.
         floor: Noise floor that was asked for, [n]; NaN where it is to be detected.
         accuracy: Largest relative gap that counts as proven.
+        tilt: 2 quantile - 1: the loss of a residual r is |r| + tilt r. Stages keep the dual y of |r|, which lies in
+            [-1, 1]; that of the loss is y + tilt.
         clip: Whether wild entries may be pulled in at first.
         clock: Where the time goes.
         columns: The columns as the stages see them; wider than n by idle ones.
@@ -43,6 +45,7 @@ class Panel:
     given: NDArray[np.float64]
     floor: NDArray[np.float64]
     accuracy: float
+    tilt: float
     clip: bool
     clock: Clock
     columns: Columns
@@ -61,13 +64,14 @@ class Panel:
         *,
         floor: NDArray[np.float64],
         accuracy: float,
+        tilt: float,
         clip: bool,
         steps: tuple[str, ...],
     ) -> "Panel":
         """Load the columns; nothing is fitted yet."""
-        clock, columns = Clock(steps), Columns.load(design, given)
+        clock, columns = Clock(steps), Columns.load(design, given, tilt)
         origin, stage = np.zeros_like(columns.coordinates), np.zeros(given.shape[0], np.int8)
-        return cls(design, given, floor, accuracy, clip, clock, columns, origin, columns.data, stage)
+        return cls(design, given, floor, accuracy, tilt, clip, clock, columns, origin, columns.data, stage)
 
     def refused(self) -> NDArray[np.intp]:
         """Columns that the last check did not accept."""
@@ -90,8 +94,10 @@ class Panel:
             # On rows of zeros the residual is the datum itself, and the dual is its sign.
             dual = np.sign(np.nan_to_num(data)) if design.live.size < rows else np.zeros_like(data)
             dual[:, design.live_index] = columns.dual[:, : design.live.size]
+            dual += self.tilt
             self._coefficients = design.coefficients(self.origin + columns.coordinates)
-            candidate = Candidate(data, product(self._coefficients, design.independent), dual, columns.noise_floor)
+            fitted = product(self._coefficients, design.independent)
+            candidate = Candidate(data, fitted, dual, columns.noise_floor, self.tilt)
             self._checked = check(design, candidate, accuracy=self.accuracy, redundant=columns.redundant)
 
     def widen_floors(self, chosen: NDArray[np.intp]) -> None:

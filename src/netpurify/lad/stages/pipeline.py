@@ -31,6 +31,7 @@ def solve_panel(
     *,
     floor: NDArray[np.float64],
     accuracy: float,
+    tilt: float,
     stages: tuple[Stage, ...],
     clip: bool = True,
 ) -> Answer:
@@ -41,10 +42,13 @@ def solve_panel(
         data: The columns.
         floor: Noise floor of each, NaN where it is to be detected.
         accuracy: Largest relative gap that counts as proven.
+        tilt: 2 quantile - 1.
         stages: ``STAGES``, or some of them, possibly with another ``run``.
         clip: Whether wild entries may be pulled in at first.
     """
-    panel = Panel.start(design, data, floor=floor, accuracy=accuracy, clip=clip and not design.full, steps=STEPS)
+    panel = Panel.start(
+        design, data, floor=floor, accuracy=accuracy, tilt=tilt, clip=clip and not design.full, steps=STEPS
+    )
     for stage in stages:
         if stage.checked_first:
             panel.prove()
@@ -58,12 +62,14 @@ def solve_panel(
     answer, refused = panel.answer(), panel.refused()
     if clip and refused.size:
         # Pulling in changes the problem where the fit itself is wild; these columns are solved as they are.
-        again = solve_panel(design, data[refused], floor=floor[refused], accuracy=accuracy, stages=stages, clip=False)
+        again = solve_panel(
+            design, data[refused], floor=floor[refused], accuracy=accuracy, tilt=tilt, stages=stages, clip=False
+        )
         answer.put(refused, again)
         return answer
     for i in refused[answer.missing[refused] > 0]:
         one = slice(i, i + 1)
-        answer.put(one, _solve_alone(design, data[i], floor=floor[one], accuracy=accuracy, stages=stages))
+        answer.put(one, _solve_alone(design, data[i], floor=floor[one], accuracy=accuracy, tilt=tilt, stages=stages))
     return answer
 
 
@@ -73,6 +79,7 @@ def _solve_alone(
     *,
     floor: NDArray[np.float64],
     accuracy: float,
+    tilt: float,
     stages: tuple[Stage, ...],
 ) -> Answer:
     """Solve a column whose missing entries leave a design of lower rank, on the rows that are left."""
@@ -80,7 +87,7 @@ def _solve_alone(
     rest = Design.prepare(design.matrix[present])
     # A stage with another ``run`` may have been prepared for the whole design.
     own = tuple(STAGES[_POSITION[stage.name]] for stage in stages)
-    answer = solve_panel(rest, column[None, present], floor=floor, accuracy=accuracy, stages=own)
+    answer = solve_panel(rest, column[None, present], floor=floor, accuracy=accuracy, tilt=tilt, stages=own)
     residual, dual = np.full((1, column.size), np.nan), np.zeros((1, column.size))
     residual[0, present], dual[0, present] = answer.residual[0], answer.dual[0]
     status = answer.status

@@ -21,7 +21,8 @@ class Restricted:
 
     Attributes:
         coordinates: The least-squares fit through F.
-        dual_correction: What must be subtracted from the dual target on F so that the dual is orthogonal to the design.
+        dual_correction: What must be subtracted from the dual target on F so that the dual is orthogonal to the design,
+            or Q'y + slope = 0 with the slope of the columns.
         witness_correction: What must be subtracted from ``witness_start`` so that the result, the witness, is supported
             on F and orthogonal to the design. The witness is zero on a row of F exactly when the other rows of F do not
             determine that row's value (leverage 1).
@@ -48,6 +49,7 @@ def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with
     block = design.complement if design.complement is not None else np.zeros((0, 0))
     irregular, orthogonal = design.witness
     active = state == ACTIVE
+    general = with_guess or bool(columns.slope.any())
     small = active & (left_out.sum(axis=1) <= (int(1.5 * rank) if block.size else rank))
     large = active & ~small
     coordinates, dual_correction, witness_correction = np.zeros((3, state.size, basis.shape[1]))
@@ -56,9 +58,9 @@ def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with
         coordinates = design.coordinates(np.where(left_out, 0.0, data))
     if with_dual and large.any():
         witness_correction = design.coordinates(np.where(left_out, 0.0, irregular))
-    if with_dual and (large.any() or with_guess):
-        dual_correction = design.coordinates(target)
-    wanted = design.fitted(dual_correction) if with_guess else target
+    if with_dual and (large.any() or general):
+        dual_correction = design.coordinates(target) + columns.slope
+    wanted = design.fitted(dual_correction) if general else target
     _solve_large(left_out, large, basis, rank, rows, coordinates, dual_correction, witness_correction, state)
     if small.any():
         outliers, forces, witness = np.zeros_like(data), np.zeros_like(data), np.zeros_like(data)
@@ -68,7 +70,8 @@ def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with
         )  # fmt: skip
         coordinates[small] = design.coordinates(data - outliers)[small]
         if with_dual:
-            dual_correction[small] = design.coordinates(forces + target if with_guess else forces)[small]
+            whole = design.coordinates(forces + target) + columns.slope if general else design.coordinates(forces)
+            dual_correction[small] = whole[small]
             witness_correction[small] = design.coordinates(witness)[small]
     return Restricted(coordinates, dual_correction, witness_correction, start)
 

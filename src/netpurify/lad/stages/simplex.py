@@ -44,8 +44,8 @@ def _walk(design: Design, columns: Columns, estimate: NDArray[np.float64], left:
     for i, rows in zip(left, order, strict=True):
         pivots += int(
             walk(
-                design.compact, columns.data[i], estimate[i], rows, columns.missing[i], 20 * design.rank + 1000,
-                columns.coordinates[i], columns.dual[i],
+                design.compact, columns.data[i], estimate[i], rows, columns.missing[i], columns.slope[i],
+                20 * design.rank + 1000, columns.coordinates[i], columns.dual[i],
             )
         )  # fmt: skip
     return pivots

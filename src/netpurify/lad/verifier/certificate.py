@@ -4,6 +4,10 @@ For any y with A'y = 0 and |y| <= 1, and any u, |b - A u|_1 >= y'(b - A u) = y'b
 whoever found y and however. A dual that is handed in is first projected on A'y = 0 and shrunk into the box, so the
 bound holds even for a wrong one; the gap between objective and bound is all that a wrong answer could hide in.
 
+For the quantile tau the loss of a residual r is 2 tau r above zero and -2 (1 - tau) r below, which is |r| for the
+median; the box is then -2 (1 - tau) <= y <= 2 tau. Weights of rows multiply the rows of A and b, and all else stays as
+it is.
+
 A minimum is the truth when the fitted rows confirm one another: there are more zero residuals than the rank, every
 fitted row is predicted by the other fitted rows (leverage below 1), and, where alterations tie, no other fit would be
 explained by only a few more of them (``rivals``).
@@ -21,6 +25,7 @@ from numpy.typing import NDArray
 
 from netpurify.errors import InputError
 from netpurify.lad.arrays import ArrayLike, to_numpy
+from netpurify.lad.loss import tilt_of, weighted
 from netpurify.lad.status import certified
 from netpurify.lad.verifier.check import check
 from netpurify.lad.verifier.column_space import ColumnSpace
@@ -41,12 +46,16 @@ class Claim:
     Attributes:
         coefficients: U, [q, p] or [q].
         dual: Y, [k, p] or [k], with A'Y = 0, |Y| <= 1 and Y = sign(B - A U) off zero, up to what the verifier finds.
-        noise_floor: Residuals up to this count as zero, [p] or one number.
+        noise_floor: Residuals up to this count as zero, [p] or one number; with weights, residuals times weights.
+        quantile: Which quantile the fit is claimed to be; 0.5 for least absolute deviations.
+        weights: Weights of the rows, [k]; ``None`` if all are 1.
     """
 
     coefficients: ArrayLike
     dual: ArrayLike
     noise_floor: NDArray[np.float64] | float = 0.0
+    quantile: float = 0.5
+    weights: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,7 @@ class Certificate:
 
     Attributes:
         status: ``Status`` codes.
-        objective: |b - A u|_1.
+        objective: |b - A u|_1; for other quantiles, and with weights, the sum of the losses times the weights.
         lower_bound: A bound that no fit can go below.
         gap: objective - lower_bound.
         infeasibility: Largest change of an entry of the dual that was needed for A'y = 0 and |y| <= 1.
@@ -109,15 +118,17 @@ def verify(
         accuracy: Largest gap, relative to the objective, that counts as proven.
 
     Raises:
-        InputError: Shapes do not fit together.
+        InputError: Shapes do not fit together, or weights come with a prepared design.
     """
     if not 0.0 <= accuracy < 1.0:
         raise InputError(f"accuracy must lie in [0, 1), as a share of the objective; got {accuracy}")
+    tilt = tilt_of(claim.quantile)
+    matrix, right = (A, B) if claim.weights is None else weighted(A, B, claim.weights)
     with one_blas_thread():
-        space = A if isinstance(A, ColumnSpace) else PlainSpace.of(A)
-        values, coefficients, dual, floor = _as_rows(space, B, claim)
+        space = matrix if isinstance(matrix, ColumnSpace) else PlainSpace.of(matrix)
+        values, coefficients, dual, floor = _as_rows(space, right, claim)
         blocks = [slice(start, start + _BLOCK) for start in range(0, max(1, floor.size), _BLOCK)]
-        parts = [_verify_block(space, values[i], coefficients[i], dual[i], floor[i], accuracy) for i in blocks]
+        parts = [_verify_block(space, values[i], coefficients[i], dual[i], floor[i], accuracy, tilt) for i in blocks]
     shape = np.shape(B)[1:]
     names = Certificate.__slots__
     return Certificate(*(np.concatenate([getattr(part, name) for part in parts]).reshape(shape) for name in names))
@@ -152,13 +163,15 @@ def _verify_block(
     dual: NDArray[np.float64],
     floor: NDArray[np.float64],
     accuracy: float,
+    tilt: float,
 ) -> Certificate:
     # A floor at the level of rounding holds for sums in the order of whoever chose it. Sums in another order may differ
     # by their rounding, for which as much again as the floor is allowed at most: coefficients that cancel hide nothing.
     widened = floor + np.fmin(floor, space.rounding(coefficients))
-    checked = check(space, Candidate(data, space.predicted(coefficients), dual, widened), accuracy=accuracy)
-    inside = np.where(np.isnan(data), 1.0, checked.dual)[:, space.live]
+    checked = check(space, Candidate(data, space.predicted(coefficients), dual, widened, tilt), accuracy=accuracy)
+    inside = np.where(np.isnan(data), 1.0, checked.dual - tilt)[:, space.live]
     unique, stability = space.uniqueness(np.ascontiguousarray(inside), certified(checked.status))
+    stability *= 1.0 + abs(tilt)  # by so much the loss changes at most when a datum changes by 1
     return Certificate(
         status=checked.status,
         objective=checked.objective,

@@ -29,9 +29,9 @@ class Checked:
 
     Attributes:
         residual: data - fitted, [p, >= k].
-        dual: The dual, projected on A'y = 0 and scaled into |y| <= 1, [p, >= k].
+        dual: The dual, projected on A'y = 0 and scaled into the box |y - tilt| <= 1, [p, >= k].
         status: ``Status`` codes.
-        objective: Sum of the absolute residuals.
+        objective: Sum of the losses of the residuals, |r| + tilt r.
         lower_bound: No fit has a smaller objective.
         gap: objective - lower_bound.
         infeasibility: The largest change of an entry of the dual by projection and scaling.
@@ -65,10 +65,12 @@ def check(
     """
     residuals = Residuals.of(candidate)
     missing, altered = residuals.missing, residuals.altered_sizes
-    dual, misplaced = _feasible(space, candidate.dual, missing)
+    dual, misplaced = _feasible(space, candidate.dual, missing, candidate.tilt)
     gap, open_gap = _gaps(candidate, residuals, dual)
     surplus = evidence.surplus(space, candidate, residuals)
     objective = residuals.sizes.sum(axis=1)
+    if candidate.tilt:
+        objective = (residuals.sizes + candidate.tilt * np.where(missing, 0.0, residuals.values)).sum(axis=1)
     # A few wild entries must not make every gap look small.
     some = altered.count > 0
     scale = np.where(some, np.minimum(objective, _WILD * altered.count * altered.quantile(4)), 0.0)
@@ -95,9 +97,9 @@ def check(
 
 
 def _feasible(
-    space: ColumnSpace, dual: NDArray[np.float64], missing: NDArray[np.bool_]
+    space: ColumnSpace, dual: NDArray[np.float64], missing: NDArray[np.bool_], tilt: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Project ``dual`` on A'y = 0 and scale it into the box |y| <= 1.
+    """Project ``dual`` on A'y = 0 and scale it into the box |y - tilt| <= 1, in which 0 lies.
 
     Returns:
         The dual, 0 where missing, and the largest entry [p] that was dropped from each column for that reason: by so
@@ -107,20 +109,23 @@ def _feasible(
     feasible[:, space.live_index] = space.orthogonal(feasible[:, space.live_index])
     misplaced = np.where(missing, np.abs(feasible), 0.0).max(axis=1, initial=0.0)
     feasible[missing] = 0.0
-    feasible /= np.abs(feasible).max(axis=1, initial=1.0, keepdims=True)
+    sizes = np.abs(feasible)
+    if tilt:
+        sizes /= np.where(feasible > 0.0, 1.0 + tilt, 1.0 - tilt)
+    feasible /= sizes.max(axis=1, initial=1.0, keepdims=True)
     return feasible, misplaced
 
 
 def _gaps(
     candidate: Candidate, residuals: Residuals, dual: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The gap |r|_1 - y'r of each column, entry by entry: |r_j| (1 - y_j sign(r_j)).
+    """The gap between the losses and y'r of each column, entry by entry: |r_j| (1 - (y_j - tilt) sign(r_j)).
 
     Returns:
         The whole gap, [p], and the part that speaks against the fit, [p]: that of the altered entries, less the
         rounding of their residuals. Below the noise floor a gap says nothing about the fit.
     """
-    agreement = dual * np.sign(np.where(residuals.sizes > 0.0, residuals.values, 0.0))
+    agreement = (dual - candidate.tilt) * np.sign(np.where(residuals.sizes > 0.0, residuals.values, 0.0))
     lacking = np.where(agreement >= 1.0 - _ONE, 0.0, residuals.sizes * (1.0 - agreement))
     rounding = _ROUNDING * np.minimum(np.abs(candidate.data), np.abs(candidate.fitted))
     open_gap = np.where(residuals.altered, np.maximum(lacking - rounding, 0.0), 0.0).sum(axis=1)

@@ -15,12 +15,14 @@ class Candidate:
         fitted: A times the coefficients.
         dual: The dual that comes with them.
         noise_floor: Residuals up to this count as zero, [p].
+        tilt: 2 quantile - 1: the loss of a residual r is |r| + tilt r.
     """
 
     data: NDArray[np.float64]
     fitted: NDArray[np.float64]
     dual: NDArray[np.float64]
     noise_floor: NDArray[np.float64]
+    tilt: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
