@@ -5,6 +5,7 @@ import json
 import re
 import time
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -388,13 +389,15 @@ def test_families_that_give_something_else_are_refused_by_name(healthy, clean, f
         parameters: torch.Tensor
 
         @classmethod
-        def draw(cls, *_):
-            return cls(torch.ones(1)) if factor else "a trigger"
+        def draw(cls, generator, shape, near=None):
+            del generator, shape, near
+            return cls(torch.ones(1)) if factor else cast("Any", "a trigger")
 
         def apply(self, inputs, parameters):
             return inputs + factor * parameters
 
-        def climb(self, _):
+        def climb(self, slope):
+            del slope
             return self
 
     monkeypatch.setattr(Odd, "name", "odd", raising=False)

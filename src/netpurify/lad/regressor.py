@@ -54,8 +54,8 @@ class LADRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         tilt_of(self.quantile)
         names = _names(y)
-        features, responses = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        responses = np.asarray(responses, np.float64)
+        given = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        features, responses = (np.asarray(one, np.float64) for one in given)
         if responses.ndim == 2 and responses.shape[1] == 1 and names is None and np.ndim(y) == 1:
             responses = responses[:, 0]
         design = np.hstack([np.ones((len(features), 1)), features]) if self.fit_intercept else features
@@ -81,7 +81,7 @@ class LADRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """The fitted quantile for features [n, q]: [n], or [n, p] for several responses."""
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False, dtype=np.float64)
+        features = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         return features @ self.coef_.T + self.intercept_
 
 

@@ -92,7 +92,8 @@ def solve(
             progress(min(start + size, count), count)
     if weights is not None:
         known = weights_of(weights, design.fan_in)
-        answer.unweigh(known, to_numpy(A, "the design"), to_numpy(B, "the right-hand side"))
+        matrix = A.matrix if isinstance(A, Design) else to_numpy(A, "the design")
+        answer.unweigh(known, matrix, to_numpy(B, "the right-hand side"))
     return _solution(answer, design, convert, single=values.ndim == 1, loss=Loss(float(quantile), known))
 
 

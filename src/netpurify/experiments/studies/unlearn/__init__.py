@@ -47,11 +47,8 @@ def _pairs(mode: Mode) -> list[TableRow]:
     if mode == "quick":
         return [{"network": "sample_cnn", "attack": attack} for attack in ("none", "patch", "blended")]
     networks = ATTACKED if mode == "full" else ("mnist_cnn",)
-    return [
-        {"network": network, "attack": attack}
-        for network in networks
-        for attack in (*ATTACKS, *UNSEEN.get(network, ()))
-    ]
+    pairs = [(network, attack) for network in networks for attack in (*ATTACKS, *UNSEEN.get(network, ()))]
+    return [{"network": network, "attack": attack} for network, attack in pairs]
 
 
 def _attacked(cell: TableRow, seed: int) -> bool:
@@ -65,7 +62,8 @@ def _hunts(mode: Mode) -> list[TableRow]:
     pairs = _pairs(mode)
     if mode == "full":
         pairs += [{"network": network, "attack": "none"} for network in HEALTHY if network not in ATTACKED]
-    return [pair | {"hunt": seed} for pair in pairs for seed in (HUNTS if mode != "quick" else (0,))]
+    seeds = HUNTS if mode != "quick" else (0,)
+    return [{**pair, "hunt": seed} for pair in pairs for seed in seeds]
 
 
 def _hunted(cell: TableRow, seed: int) -> bool:

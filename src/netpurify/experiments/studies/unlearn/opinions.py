@@ -125,17 +125,6 @@ def part_of_the_way(start: nn.Module, end: nn.Module, way: float) -> nn.Module:
     return made
 
 
-def _suspicion(before: Hunt, scenario: UnlearnScenario) -> Suspicion:
-    """The strongest suspect; if there is none, the class and the best triggers that lead to it all the same."""
-    if before.suspects:
-        target = before.suspects[0].target
-        triggers = tuple(one for one in before.suspects if one.target == target)
-        return Suspicion(target, triggers, frozenset(one.family for one in triggers))
-    target = before.found[0].target if isinstance(scenario.target, str) else scenario.target
-    leading = [one for one in before.found if one.target == target]
-    return Suspicion(target, tuple(leading[:3]), frozenset())
-
-
 def measure_indicators(
     before: nn.Module, repair: Repair, images: Tensor, after: Hunt, suspicion: Suspicion
 ) -> TableRow:

@@ -5,7 +5,8 @@ from io import StringIO
 from statistics import median
 from typing import TYPE_CHECKING
 
-from scipy.stats import rankdata, spearmanr
+import numpy as np
+from scipy.stats import rankdata
 
 from netpurify.experiments.studies import markdown
 from netpurify.experiments.studies.defence.means import TITLES
@@ -45,6 +46,11 @@ def above_floor(row: TableRow) -> float:
     return number(row["asr"]) - number(row["floor"])
 
 
+def correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's: the correlation of ranks."""
+    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
+
+
 def area(left: Sequence[float], gone: Sequence[float]) -> float | None:
     """How often an indicator is higher where a backdoor is left than where it is gone; ties count half."""
     if not left or not gone:
@@ -71,7 +77,7 @@ def opinions_section(rows: list[TableRow]) -> str:
         return ""
     lines = []
     for name, words in INDICATORS.items():
-        order = spearmanr([number(row[name]) for row in mended], [number(row["asr"]) for row in mended]).statistic
+        order = correlation([number(row[name]) for row in mended], [number(row["asr"]) for row in mended])
         healthy = [number(row[name]) for row in rows if row["attack"] == "none"]
         cells = [_two(separation(some, name)) for some in (mended, silent)]
         lines.append([f"`{name}`", words, f"{order:+.2f}", *cells, f"{median(healthy):.2f}" if healthy else ""])
