@@ -45,7 +45,7 @@ def test_the_loss_is_the_smallest_and_certified(shape, quantile, weighted):
     smallest = [least(design, column, quantile, ones) for column in right.T]
     assert solution.objective == pytest.approx(smallest, rel=1e-8)
     assert solution.certified.all()
-    certificate = lad.verify(design, right, solution.claim)
+    certificate = lad.verify(design, right, solution.claim, quantile=quantile, weights=weights)
     assert certificate.certified.all()
     assert certificate.objective == pytest.approx(smallest, rel=1e-8)
     assert certificate.relative_gap.max() < 1e-9
@@ -71,9 +71,9 @@ def test_the_dual_lies_in_its_box_and_is_at_its_ends_off_zero(quantile):
 def test_a_claim_about_another_quantile_is_not_believed():
     design, right = dense(60, 8)
     solution = lad.solve(design, right[:, :3], quantile=0.9)
-    wrong = lad.Claim(solution.coefficients, solution.dual, solution.noise_floor, 0.5)
-    assert not lad.verify(design, right[:, :3], wrong).certified.any()
-    assert lad.verify(design, right[:, :3], solution.claim).certified.all()
+    assert not lad.verify(design, right[:, :3], solution.claim).certified.any()
+    assert not lad.verify(design, right[:, :3], solution.claim, quantile=0.8).certified.any()
+    assert lad.verify(design, right[:, :3], solution.claim, quantile=0.9).certified.all()
 
 
 def test_a_whole_weight_is_as_many_rows_and_a_weight_of_zero_none():
@@ -104,7 +104,7 @@ def test_missing_entries_and_rows_of_zeros_are_left_out():
     alone = lad.solve(design[kept], right[kept], quantile=0.3)
     assert np.asarray(solution.coefficients)[:, :2] == pytest.approx(np.asarray(alone.coefficients)[:, :2], abs=1e-9)
     assert solution.certified.all()
-    assert lad.verify(design, gappy, solution.claim).certified.all()
+    assert lad.verify(design, gappy, solution.claim, quantile=0.3).certified.all()
 
 
 def test_altered_entries_are_recovered_at_other_quantiles_too():

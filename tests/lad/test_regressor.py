@@ -30,7 +30,8 @@ def test_fits_are_as_good_as_those_of_scikit_learn(quantile):
     assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-5)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-5)
     assert ours.predict(features) == pytest.approx(theirs.predict(features), abs=1e-4)
-    assert lad.verify(np.column_stack([np.ones(120), features]), response, ours.solution_.claim).certified
+    design = np.column_stack([np.ones(120), features])
+    assert lad.verify(design, response, ours.solution_.claim, quantile=quantile, weights=weights).certified
 
 
 def test_many_responses_at_once_keep_their_names():

@@ -65,7 +65,7 @@ class Solution:
     @property
     def claim(self) -> Claim:
         """What ``verify`` is to check."""
-        return Claim(self.coefficients, self.dual, self.noise_floor, self.loss.quantile, self.loss.weights)
+        return Claim(self.coefficients, self.dual, self.noise_floor)
 
     @property
     def objective(self) -> NDArray[np.float64]:

@@ -31,8 +31,8 @@ def solve_panel(
     *,
     floor: NDArray[np.float64],
     accuracy: float,
-    tilt: float,
     stages: tuple[Stage, ...],
+    tilt: float = 0.0,
     clip: bool = True,
 ) -> Answer:
     """Solve for the columns given as rows of ``data`` [n, k], NaN where missing.
@@ -42,8 +42,8 @@ def solve_panel(
         data: The columns.
         floor: Noise floor of each, NaN where it is to be detected.
         accuracy: Largest relative gap that counts as proven.
-        tilt: 2 quantile - 1.
         stages: ``STAGES``, or some of them, possibly with another ``run``.
+        tilt: 2 quantile - 1.
         clip: Whether wild entries may be pulled in at first.
     """
     panel = Panel.start(

@@ -47,15 +47,11 @@ class Claim:
         coefficients: U, [q, p] or [q].
         dual: Y, [k, p] or [k], with A'Y = 0, |Y| <= 1 and Y = sign(B - A U) off zero, up to what the verifier finds.
         noise_floor: Residuals up to this count as zero, [p] or one number; with weights, residuals times weights.
-        quantile: Which quantile the fit is claimed to be; 0.5 for least absolute deviations.
-        weights: Weights of the rows, [k]; ``None`` if all are 1.
     """
 
     coefficients: ArrayLike
     dual: ArrayLike
     noise_floor: NDArray[np.float64] | float = 0.0
-    quantile: float = 0.5
-    weights: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +100,8 @@ def verify(
     B: ArrayLike,  # noqa: N803
     claim: Claim,
     *,
+    quantile: float = 0.5,
+    weights: ArrayLike | None = None,
     accuracy: float = ACCURACY,
 ) -> Certificate:
     """Check every column of ``claim`` from scratch.
@@ -115,6 +113,8 @@ def verify(
             whose rank, basis and products are taken as they are, which saves its factorisation.
         B: The right-hand sides [k, p] or [k] that were solved; NaN entries are missing.
         claim: Coefficients, dual and noise floor; ``Solution.claim`` has those of a solution.
+        quantile: Which quantile was to be regressed; as in ``solve``.
+        weights: Weights of the rows, as in ``solve``.
         accuracy: Largest gap, relative to the objective, that counts as proven.
 
     Raises:
@@ -122,8 +122,8 @@ def verify(
     """
     if not 0.0 <= accuracy < 1.0:
         raise InputError(f"accuracy must lie in [0, 1), as a share of the objective; got {accuracy}")
-    tilt = tilt_of(claim.quantile)
-    matrix, right = (A, B) if claim.weights is None else weighted(A, B, claim.weights)
+    tilt = tilt_of(quantile)
+    matrix, right = (A, B) if weights is None else weighted(A, B, weights)
     with one_blas_thread():
         space = matrix if isinstance(matrix, ColumnSpace) else PlainSpace.of(matrix)
         values, coefficients, dual, floor = _as_rows(space, right, claim)
