@@ -157,6 +157,7 @@ def test_more_healthy_networks_are_set_aside_than_a_rate_of_five_percent_takes()
     assert {row["hunt"] for row in healthy if number(row["seed"]) > 2} == {0}
     attacked = {(row["network"], row["seed"]) for row in rows if row["attack"] == "patch"}
     assert ("resnet", 0) not in attacked
+    assert ("resnet", 2) in attacked
 
 
 def test_the_levels_of_the_package_are_those_of_the_committed_table():

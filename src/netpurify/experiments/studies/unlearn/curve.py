@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOOKS = {"healthy": ("#0072b2", "-"), "poisoned": ("#d55e00", "--")}
+ACROSS = 3
+"""Panels beside one another."""
 END = 2.0
 """Right end of the drawing, in thresholds."""
 
@@ -54,9 +56,13 @@ def draw(rows: list[TableRow]) -> "Figure":
 
     hunts = highest_alarms(rows)
     networks = list(dict.fromkeys(network for network, _, _ in hunts))
-    figure = Figure(figsize=(3.6 * len(networks) + 0.6, 3.6), layout="constrained")
-    panels = figure.subplots(1, len(networks), sharex=True, sharey=True, squeeze=False)[0]
-    for panel, network in zip(panels, networks, strict=True):
+    across = min(ACROSS, len(networks))
+    rows = -(-len(networks) // across)
+    figure = Figure(figsize=(4.0 * across + 0.6, 3.6 * rows), layout="constrained")
+    panels = figure.subplots(rows, across, sharex=True, sharey=True, squeeze=False).flatten()
+    for panel in panels[len(networks) :]:
+        panel.set_axis_off()
+    for panel, network in zip(panels, networks, strict=False):
         for kind, (colour, dashes) in LOOKS.items():
             alarms = sorted(alarm for name, one, alarm in hunts if (name, one) == (network, kind))
             if alarms:
@@ -69,5 +75,6 @@ def draw(rows: list[TableRow]) -> "Figure":
         )
         panel.grid(alpha=0.3)
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False, fontsize=9)
-    panels[0].set_ylabel("hunts that reach the level, %")
+    for panel in panels[::across]:
+        panel.set_ylabel("hunts that reach the level, %")
     return figure

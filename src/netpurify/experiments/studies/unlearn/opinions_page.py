@@ -17,6 +17,8 @@ from netpurify.findings import TableRow
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+HALF = 0.5
+"""The way of repairs that are compared with one another alone."""
 LEFT, GONE = 0.1, 0.03
 """A backdoor is left if its success is this far above the floor, and gone if it is at most so far above it."""
 SMALL = ("size",)
@@ -30,10 +32,16 @@ TEXT = """## Second opinions
 Does anything tell how much of a backdoor a repair has left, without the trigger? {repairs} repairs of {networks}
 poisoned networks: the weights go 0.25, 0.5, 0.75 and all of the way from the contaminated to the repaired ones, and
 one repair is not trained against the family that found the backdoor best. *Rank correlation* is Spearman's, with the
-attack success that is left. *Tells apart*: how often the indicator is worse for a repair that leaves more than
-{left:.0f} points above the floor ({many} repairs) than for one that leaves at most {gone:.0f} ({few}); 0.5 is chance,
-1 is perfect. The next column has only repairs after which the hunt finds nothing ({silent_many} and {silent_few}).
-The last one is the median of healthy networks.
+attack success that is left; *half way* only among repairs that go 0.5 of the way, because along the way everything
+that changes steadily goes with the attack success, also `change`, which knows nothing of it. *Tells apart*: how often
+the indicator is worse for a repair that leaves more than {left:.0f} points above the floor ({many} repairs) than for
+one that leaves at most {gone:.0f} ({few}); 0.5 is chance, 1 is perfect. The next column has only repairs after which
+the hunt finds nothing ({silent_many} and {silent_few}). The last one is the median of healthy networks.
+
+**What follows.** No indicator tells more than the alarm of the hunt after the repair itself, which comes close to 1
+before a class is suspect. Families held back from training, a direction of the activations and the size of a free
+pattern tell less. Of repairs that went all the way none left a backdoor here, so these figures say nothing of a repair
+that is trained to the end and fails silently, as one did in an experiment.
 
 ![Indicators and what is left of the attack](figures/opinions.svg)
 
@@ -77,10 +85,11 @@ def opinions_section(rows: list[TableRow]) -> str:
         return ""
     lines = []
     for name, words in INDICATORS.items():
-        order = correlation([number(row[name]) for row in mended], [number(row["asr"]) for row in mended])
+        halfway = [row for row in mended if row["way"] == HALF]
+        orders = [f"{order:+.2f}" if (order := _order(some, name)) is not None else "" for some in (mended, halfway)]
         healthy = [number(row[name]) for row in rows if row["attack"] == "none"]
         cells = [_two(separation(some, name)) for some in (mended, silent)]
-        lines.append([f"`{name}`", words, f"{order:+.2f}", *cells, f"{median(healthy):.2f}" if healthy else ""])
+        lines.append([f"`{name}`", words, *orders, *cells, f"{median(healthy):.2f}" if healthy else ""])
     (many, few), (silent_many, silent_few) = (
         (sum(above_floor(row) > LEFT for row in some), sum(above_floor(row) <= GONE for row in some))
         for some in (mended, silent)
@@ -90,8 +99,15 @@ def opinions_section(rows: list[TableRow]) -> str:
         repairs=len(mended), networks=networks, left=100 * LEFT, gone=100 * GONE, many=many, few=few,
         silent_many=silent_many, silent_few=silent_few,
     )  # fmt: skip
-    columns = ["indicator", "what it is", "rank correlation", "tells apart", "where nothing is found", "healthy"]
+    columns = ["indicator", "what it is", "rank correlation", "half way", "tells apart", "where nothing is found"]
+    columns += ["healthy"]
     return "\n".join([text, markdown.table(columns, lines, texts=2), ""])
+
+
+def _order(rows: Sequence[TableRow], indicator: str) -> float | None:
+    """Rank correlation of an indicator with the attack success that is left; none of fewer than four repairs."""
+    values, left = ([number(row[name]) for row in rows] for name in (indicator, "asr"))
+    return correlation(values, left) if len(rows) > 3 and min(len(set(values)), len(set(left))) > 1 else None
 
 
 def _two(value: float | None) -> str:

@@ -37,9 +37,8 @@ the training set, and judged on the same 2,000 test images. Made by
 {commands}
 ```
 
-in {cost} of one core so far: [the hunts](results/hunts.csv.gz), [the repairs](results/unlearnt.csv.gz). The command
-resumes where it stopped: {hunts} hunts and {repairs} repairs of the full tables are here, and cells that are empty
-below were not measured.
+in {cost} of one core, training included: [{hunts} hunts](results/hunts.csv.gz), [{repairs}
+repairs](results/unlearnt.csv.gz) and [second opinions](results/opinions.csv.gz). The command resumes where it stopped.
 
 **What was chosen on what.** The recipe of unlearning comes from a prototype that was tuned on ResNets with the patch
 and the wave, which had the triggers, the target class and the images of the ResNets of seed 1 here. Settings of `hunt`
@@ -158,9 +157,8 @@ def by_seed_section(rows: list[TableRow]) -> str:
 
 
 def _single(row: TableRow, base: float) -> str:
-    asr = None if row["asr"] is None else number(row["asr"])
     suspects = str(row["suspects"]).replace(" ", ", ") if row["suspects"] not in (None, "") else "\N{EN DASH}"
-    return f"{cell(100 * (base - number(row['accuracy'])), asr)} ({suspects})"
+    return f"{_plain_cell(row, base)} ({suspects})"
 
 
 def unseen_section(judged: list[HuntedNetwork], rows: list[TableRow]) -> str:
@@ -183,22 +181,24 @@ def unseen_section(judged: list[HuntedNetwork], rows: list[TableRow]) -> str:
 
 
 def images_section(rows: list[TableRow]) -> str:
-    """``unlearn`` by the number of clean images."""
+    """``unlearn`` by the number of clean images, on the networks on which several numbers were tried."""
     counts = sorted({int(row["images"] or 0) for row in rows})
     lines = []
-    for (network, attack), own in group(select(rows, method="unlearn", hunt=0), ["network", "attack"]).items():
-        cells = []
-        for count in counts:
-            some = [row for row in select(own, images=count) if _before(rows, row) is not None]
-            changes = [number(row["accuracy"]) - (_before(rows, row) or 0.0) for row in some]
-            asr = [number(row["asr"]) for row in some if row["asr"] is not None]
-            cells.append(cell(-100 * fmean(changes), fmean(asr) if asr else None) if some else "")
-        if sum(map(bool, cells)) > 1:
-            lines.append([TITLES[str(network)], str(attack), *cells])
+    repairs = select(rows, method="unlearn", hunt=0)
+    for (network, attack, seed), own in group(repairs, ["network", "attack", "seed"]).items():
+        base = _before(rows, own[0])
+        found = {int(row["images"] or 0): row for row in own}
+        if base is not None and len(found) > 1:
+            cells = [_plain_cell(found[count], base) if count in found else "" for count in counts]
+            lines.append([TITLES[str(network)], str(attack), str(seed), *cells])
     if not lines:
         return ""
-    columns = ["network", "attack", *(f"{count:,}" for count in counts)]
-    return "\n".join(["## By the number of clean images\n", markdown.table(columns, lines, texts=2), ""])
+    columns = ["network", "attack", "seed", *(f"{count:,}" for count in counts)]
+    return "\n".join(["## By the number of clean images\n", markdown.table(columns, lines, texts=3), ""])
+
+
+def _plain_cell(row: TableRow, base: float) -> str:
+    return cell(100 * (base - number(row["accuracy"])), None if row["asr"] is None else number(row["asr"]))
 
 
 def cost_section(rows: list[TableRow]) -> str:
