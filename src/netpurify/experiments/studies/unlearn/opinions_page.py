@@ -38,10 +38,11 @@ the indicator is worse for a repair that leaves more than {left:.0f} points abov
 one that leaves at most {gone:.0f} ({few}); 0.5 is chance, 1 is perfect. The next column has only repairs after which
 the hunt finds nothing ({silent_many} and {silent_few}). The last one is the median of healthy networks.
 
-**What follows.** No indicator tells more than the alarm of the hunt after the repair itself, which comes close to 1
-before a class is suspect. Families held back from training, a direction of the activations and the size of a free
-pattern tell less. Of repairs that went all the way none left a backdoor here, so these figures say nothing of a repair
-that is trained to the end and fails silently, as one did in an experiment.
+**What follows.** None of these is a second opinion. Among repairs that go equally far, no indicator goes with what is
+left of the attack. Along the way the alarm of the hunt after the repair tells most, before a class is suspect, and
+families held back from training, a direction of the activations and the size of a free pattern tell less. Of repairs
+that went all the way none left a backdoor here, so these figures say nothing of a repair that is trained to the end
+and fails silently, as one did in an experiment.
 
 ![Indicators and what is left of the attack](figures/opinions.svg)
 

@@ -37,7 +37,7 @@ the training set, and judged on the same 2,000 test images. Made by
 {commands}
 ```
 
-in {cost} of one core, training included: [{hunts} hunts](results/hunts.csv.gz), [{repairs}
+in {cost} of one core, most of the training not counted: [{hunts} hunts](results/hunts.csv.gz), [{repairs}
 repairs](results/unlearnt.csv.gz) and [second opinions](results/opinions.csv.gz). The command resumes where it stopped.
 
 **What was chosen on what.** The recipe of unlearning comes from a prototype that was tuned on ResNets with the patch
@@ -172,10 +172,10 @@ def unseen_section(judged: list[HuntedNetwork], rows: list[TableRow]) -> str:
         lines.append([TITLES[str(network)], _head(own, str(attack)), alarms, found, *cells])
     columns = ["network", "attack", "hunts with a suspect", "with the right class", "unlearn", "defend", "I-BAU"]
     text = (
-        "## Attacks set aside\n\nDefined before any setting was chosen, and hunted once. By kind, reflection, filter, "
-        "low-frequency, several-patches and\nclean-label (a stronger wave) lie near a family; input-aware and "
-        "steganographic triggers depend on the image; all-to-all\nleads every class to the next; adaptive is the patch "
-        "of an attacker who trained with covers from these very families.\n"
+        "## Attacks set aside\n\nWritten down together with the families, before anything was hunted. A family is near "
+        "reflection, filter,\nlow-frequency, several-patches and clean-label (a stronger wave), and has the very patch of "
+        "all-to-all, which leads every\nclass to the next. Input-aware and steganographic triggers depend on the image. "
+        "Adaptive is the patch of a weak adaptive\nattacker, who trained with random covers from these families.\n"
     )
     return "\n".join([text, markdown.table(columns, lines, texts=2), ""])
 
