@@ -124,9 +124,10 @@ def test_the_section_sets_indicators_beside_what_is_left():
         row(0.99, 9.0, way=0.0, repair="nothing"), row(None, 0.7, attack="none", floor=None, repair="nothing", way=0.0),
     ]  # fmt: skip
     section = opinions_page.opinions_section(rows)
-    assert "4 repairs of 1\npoisoned networks" in section, "the network as it came is no repair"
-    assert "(2 repairs) than for one that leaves at most 3 (2)" in section
-    assert "finds nothing (1 and 2)" in section
+    words = " ".join(section.split())
+    assert "4 repairs of 1 poisoned networks" in words, "the network as it came is no repair"
+    assert "(2 repairs) than for one that leaves at most 3 (2)" in words
+    assert "finds nothing (1 and 2)" in words
     line = next(line for line in section.splitlines() if line.startswith("| `pull` |"))
     assert line.endswith("| +0.40 |  | 0.75 | 0.50 | 0.70 |"), "three repairs half way are too few"
     small = next(line for line in section.splitlines() if line.startswith("| `size` |"))

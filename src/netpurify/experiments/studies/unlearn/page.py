@@ -26,6 +26,13 @@ from netpurify.experiments.studies.unlearn.opinions_page import opinions_section
 from netpurify.experiments.studies.unlearn.rows import COUNT
 from netpurify.findings import TableRow, group, select
 
+UNSEEN = """## Attacks set aside
+
+Written down together with the families, before anything was hunted. A family is near reflection, filter, low-frequency,
+several-patches and clean-label (a stronger wave), and has the very patch of all-to-all, which leads every class to the
+next. Input-aware and steganographic triggers depend on the image. Adaptive is the patch of a weak adaptive attacker,
+who trained with random covers from these families.
+"""
 KEYS = ["network", "seed"]
 """What tells attacked networks of one kind apart."""
 INTRODUCTION = """# Hunting and unlearning, measured
@@ -171,13 +178,7 @@ def unseen_section(judged: list[HuntedNetwork], rows: list[TableRow]) -> str:
         cells = [_cell(own, str(attack), name) for name in ("unlearn", "defend", "I-BAU")]
         lines.append([TITLES[str(network)], _head(own, str(attack)), alarms, found, *cells])
     columns = ["network", "attack", "hunts with a suspect", "with the right class", "unlearn", "defend", "I-BAU"]
-    text = (
-        "## Attacks set aside\n\nWritten down together with the families, before anything was hunted. A family is near "
-        "reflection, filter,\nlow-frequency, several-patches and clean-label (a stronger wave), and has the very patch of "
-        "all-to-all, which leads every\nclass to the next. Input-aware and steganographic triggers depend on the image. "
-        "Adaptive is the patch of a weak adaptive\nattacker, who trained with random covers from these families.\n"
-    )
-    return "\n".join([text, markdown.table(columns, lines, texts=2), ""])
+    return "\n".join([UNSEEN, markdown.table(columns, lines, texts=2), ""])
 
 
 def images_section(rows: list[TableRow]) -> str:
