@@ -57,9 +57,9 @@ def draw(rows: list[TableRow]) -> "Figure":
     hunts = highest_alarms(rows)
     networks = list(dict.fromkeys(network for network, _, _ in hunts))
     across = min(ACROSS, len(networks))
-    rows = -(-len(networks) // across)
-    figure = Figure(figsize=(4.0 * across + 0.6, 3.6 * rows), layout="constrained")
-    panels = figure.subplots(rows, across, sharex=True, sharey=True, squeeze=False).flatten()
+    down = -(-len(networks) // across)
+    figure = Figure(figsize=(4.0 * across + 0.6, 3.6 * down), layout="constrained")
+    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flatten()
     for panel in panels[len(networks) :]:
         panel.set_axis_off()
     for panel, network in zip(panels, networks, strict=False):
