@@ -20,7 +20,7 @@ _GREY = 1
 """Channels of grey images."""
 _SMALLEST, _LARGEST = 24, 40
 """Sides of images for which levels are taken to hold; they come from images of 28 and 32 pixels a side."""
-_FEWEST, _MOST = 5, 20
+_FEWEST, _MOST = 8, 20
 """Numbers of classes for which they are taken to hold; they come from networks with ten."""
 
 
