@@ -239,7 +239,8 @@ def _with_pickle(content: bytes, pickled: bytes) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(stream, "w") as made:
         for name in archive.namelist():
-            made.writestr(name, pickled if name == "archive/data.pkl" else archive.read(name))
+            undated = zipfile.ZipInfo(name)  # given a name alone, zipfile writes the time of day into the file
+            made.writestr(undated, pickled if name == "archive/data.pkl" else archive.read(name))
     return stream.getvalue()
 
 
