@@ -63,7 +63,7 @@ def _stream(count: int) -> dict[str, float]:
     from netpurify import lad
 
     A = MEMORY.matrix()
-    baseline = _memory("VmRSS")
+    baseline = memory("VmRSS")
     began = time.perf_counter()
     certified = sum(int(solution.certified.sum()) for solution in lad.stream(A, _blocks(A, count)))
     return _facts(count, certified, began, baseline)
@@ -78,7 +78,7 @@ def _mapped(count: int) -> dict[str, float]:
             file.write(block.tobytes(order="F"))
         file.flush()
         B = np.memmap(file.name, np.float64, "r", shape=(A.shape[0], count), order="F")
-        baseline = _memory("VmRSS")
+        baseline = memory("VmRSS")
         began = time.perf_counter()
         solution = lad.solve(A, B)
         facts = _facts(count, int(solution.certified.sum()), began, baseline)
@@ -98,11 +98,11 @@ def _facts(count: int, certified: int, began: float, baseline: float) -> dict[st
         "certified": certified / count,
         "wall_ms": 1e3 * wall / count,
         "baseline_mb": baseline,
-        "peak_mb": _memory("VmHWM") - baseline,
+        "peak_mb": memory("VmHWM") - baseline,
     }
 
 
-def _memory(field: str) -> float:
+def memory(field: str) -> float:
     """A field of /proc/self/status in MB; getrusage's peak will not do, as a process inherits its parent's."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 / MEGABYTE for line in lines if line.startswith(field))

@@ -1,7 +1,7 @@
-"""What others offer for min |b - A u|_1, one column at a time, each behind one form and one clock.
+"""What others offer for min |b - A u|_1 and other quantiles, column by column, each behind one form and one clock.
 
-A Python peer is a function from (A, B) to an iterator of coefficient vectors, one per column of B; the clock, the
-budget and the limit of patience live in ``run``. Threads are limited by the caller: see ``lad_race.one_core``.
+A Python peer is a function from (A, B, quantile) to an iterator of coefficient vectors, one per column of B; the clock,
+the budget and the limit of patience live in ``run``. Threads are limited by the caller: see ``lad_race.one_core``.
 """
 
 import importlib
@@ -27,8 +27,8 @@ from scipy.optimize import linprog
 R_START = 10.0
 """Seconds granted to R for starting and loading quantreg, on top of the patience with its columns."""
 Matrix = NDArray[np.float64]
-Columns = Callable[[Matrix, Matrix], Iterator[NDArray[np.float64]]]
-"""From A [k, q] and B [k, p] to the coefficients [q] of each column in turn."""
+Columns = Callable[[Matrix, Matrix, float], Iterator[NDArray[np.float64]]]
+"""From A [k, q], B [k, p] and a quantile to the coefficients [q] of each column in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +84,18 @@ class Run:
         return float((clock[-1] - clock[0]) / (clock.size - 1)) if clock.size > 1 else float(clock[0])
 
 
-def run(peer: Peer, A: Matrix, B: Matrix, *, budget: float, patience: float) -> Run | str:
+def run(peer: Peer, A: Matrix, B: Matrix, *, quantile: float, budget: float, patience: float) -> Run | str:
     """Solve columns of B until ``budget`` wall seconds are used up, at least one.
 
     Returns:
         The columns, or why there are none: nothing came within ``patience`` seconds, or the peer failed.
     """
     if isinstance(peer.solve, str):
-        return _run_quantreg(peer.solve, A, B, budget, patience)
+        return _run_quantreg(peer.solve, A, B, quantile, budget, patience)
     # A process that can be killed: nothing else stops a simplex code in the middle of a column.
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
-    worker = fork.Process(target=_work, args=(peer.solve, A, B, budget, sender), daemon=True)
+    worker = fork.Process(target=_work, args=(peer.solve, (A, B, quantile), budget, sender), daemon=True)
     worker.start()
     sender.close()
     try:
@@ -107,11 +107,11 @@ def run(peer: Peer, A: Matrix, B: Matrix, *, budget: float, patience: float) -> 
         worker.join()
 
 
-def _work(solve: Columns, A: Matrix, B: Matrix, budget: float, sender: Connection) -> None:
+def _work(solve: Columns, problem: tuple[Matrix, Matrix, float], budget: float, sender: Connection) -> None:
     warnings.simplefilter("ignore")  # statsmodels warns of every column that its iteration limit cuts short
     coefficients, cpu, wall = [], [], []
     cpu_began, wall_began = time.process_time(), time.perf_counter()
-    for column in solve(A, B):
+    for column in solve(*problem):
         cpu.append(time.process_time() - cpu_began)
         wall.append(time.perf_counter() - wall_began)
         coefficients.append(column)
@@ -120,12 +120,12 @@ def _work(solve: Columns, A: Matrix, B: Matrix, budget: float, sender: Connectio
     sender.send(Run(np.column_stack(coefficients), np.array(cpu), np.array(wall)))
 
 
-def _run_quantreg(method: str, A: Matrix, B: Matrix, budget: float, patience: float) -> Run | str:
+def _run_quantreg(method: str, A: Matrix, B: Matrix, quantile: float, budget: float, patience: float) -> Run | str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for letter, values in (("A", A), ("B", B)):
             (folder / letter).write_bytes(values.tobytes(order="F"))
-        numbers = [*A.shape, B.shape[1], budget]
+        numbers = [*A.shape, B.shape[1], budget, quantile]
         script = Path(__file__).with_name("quantreg.R")
         try:
             subprocess.run(
@@ -158,17 +158,18 @@ def quantreg_version() -> str | None:
     return answer.stdout if answer.returncode == 0 else None
 
 
-def _scipy_dual(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
-    """Maximises b'y subject to A'y = 0 and |y| <= 1; the multipliers of the equations are the coefficients."""
+def _scipy_dual(A: Matrix, B: Matrix, quantile: float) -> Iterator[NDArray[np.float64]]:
+    """Maximises b'y subject to A'y = 0 and y in a box; the multipliers of the equations are the coefficients."""
     for b in B.T:
-        answer: Any = linprog(-b, A_eq=A.T, b_eq=np.zeros(A.shape[1]), bounds=(-1, 1), method="highs")
+        answer: Any = linprog(-b, A_eq=A.T, b_eq=np.zeros(A.shape[1]), bounds=_box(quantile), method="highs")
         yield -answer.eqlin.marginals
 
 
-def _scipy_primal(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
-    """Minimises sum(r+ + r-) subject to A u + r+ - r- = b."""
+def _scipy_primal(A: Matrix, B: Matrix, quantile: float) -> Iterator[NDArray[np.float64]]:
+    """Minimises the costs of r+ and r- subject to A u + r+ - r- = b."""
     k, q = A.shape
-    costs = np.repeat([0.0, 1.0], [q, 2 * k])
+    lower, upper = _box(quantile)
+    costs = np.repeat([0.0, upper, -lower], [q, k, k])
     equations = sparse.hstack([A, sparse.eye_array(k), -sparse.eye_array(k)], format="csc")
     bounds = np.column_stack([np.where(costs == 0.0, -np.inf, 0.0), np.full(costs.size, np.inf)])
     for b in B.T:
@@ -176,7 +177,7 @@ def _scipy_primal(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
         yield answer.x[:q]
 
 
-def _highspy_hot(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
+def _highspy_hot(A: Matrix, B: Matrix, quantile: float) -> Iterator[NDArray[np.float64]]:
     """Builds the dual form once and goes on from the last basis; only the costs change.
 
     Dual simplex: every variable is boxed, so the old basis stays dual feasible for any costs by flipping bounds.
@@ -185,7 +186,10 @@ def _highspy_hot(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
     k, q = A.shape
     program = highspy.HighsLp()
     program.num_col_, program.num_row_ = k, q
-    program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(k), np.full(k, -1.0), np.ones(k)
+    program.col_cost_, program.col_lower_, program.col_upper_ = (
+        np.zeros(k),
+        *(np.full(k, bound) for bound in _box(quantile)),
+    )
     program.row_lower_ = program.row_upper_ = np.zeros(q)
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     program.a_matrix_.start_ = q * np.arange(k + 1, dtype=np.int32)
@@ -202,32 +206,38 @@ def _highspy_hot(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
         yield -np.array(highs.getSolution().row_dual)
 
 
-def _sklearn(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
+def _sklearn(A: Matrix, B: Matrix, quantile: float) -> Iterator[NDArray[np.float64]]:
     linear_model: Any = importlib.import_module("sklearn.linear_model")
-    model = linear_model.QuantileRegressor(quantile=0.5, alpha=0.0, fit_intercept=False, solver="highs")
+    model = linear_model.QuantileRegressor(quantile=quantile, alpha=0.0, fit_intercept=False, solver="highs")
     for b in B.T:
         yield model.fit(A, b).coef_
 
 
-def _statsmodels(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
+def _statsmodels(A: Matrix, B: Matrix, quantile: float) -> Iterator[NDArray[np.float64]]:
     regression: Any = importlib.import_module("statsmodels.regression.quantile_regression")
     for b in B.T:
-        yield regression.QuantReg(b, A).fit(q=0.5).params
+        yield regression.QuantReg(b, A).fit(q=quantile).params
 
 
-def _clarabel(A: Matrix, B: Matrix) -> Iterator[NDArray[np.float64]]:
+def _clarabel(A: Matrix, B: Matrix, quantile: float) -> Iterator[NDArray[np.float64]]:
     """Interior point on the dual form; the multipliers of A'y = 0 are the coefficients."""
     clarabel: Any = importlib.import_module("clarabel")
     k, q = A.shape
     identity = sparse.eye_array(k)
     constraints = sparse.csc_matrix(sparse.vstack([A.T, identity, -identity]))
-    limits = np.repeat([0.0, 1.0], [q, 2 * k])
+    lower, upper = _box(quantile)
+    limits = np.repeat([0.0, upper, -lower], [q, k, k])
     cones = [clarabel.ZeroConeT(q), clarabel.NonnegativeConeT(2 * k)]
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.max_threads = False, 1
     for b in B.T:
         solver = clarabel.DefaultSolver(sparse.csc_matrix((k, k)), -b, constraints, limits, cones, settings)
         yield np.array(solver.solve().z[:q])
+
+
+def _box(quantile: float) -> tuple[float, float]:
+    """Where the dual may lie; (-1, 1) for the median."""
+    return -2.0 * (1.0 - quantile), 2.0 * quantile
 
 
 PEERS = (

@@ -1,13 +1,9 @@
-"""Tables and the figure of the solver comparison, all of them functions of its rows."""
+"""Rows of the solver comparison, and its tables, all of them functions of the rows."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan, nan
-from pathlib import Path
 from typing import Any, Literal
-
-import matplotlib as mpl
-from matplotlib.figure import Figure
 
 from lad_cases import Case
 
@@ -15,24 +11,9 @@ EXACT = 1e-6
 """A peer counts as the best only if its worst relative gap is at most this."""
 LIMIT = "one GEMM per column"
 OURS, OURS_EXACT, OURS_ALL_CORES = "netpurify", "netpurify, noise_floor=0", "netpurify, all cores"
-
-# Okabe and Ito's colours, which colour-blind readers can tell apart; one per family, one marker per member. The last
-# number lifts families apart that would hide one another.
-_STYLES = {
-    OURS: ("#D55E00", "*", 0.0),
-    OURS_ALL_CORES: ("#D55E00", "P", 0.0),
-    OURS_EXACT: ("#E69F00", "*", 0.0),
-    LIMIT: ("#000000", "|", 0.0),
-    "R quantreg br": ("#009E73", "o", 0.0),
-    "R quantreg rqs": ("#009E73", "s", 0.0),
-    "R quantreg fnb": ("#009E73", "D", 0.0),
-    "highspy, hot start": ("#0072B2", "o", -0.2),
-    "scipy HiGHS, dual form": ("#0072B2", "^", -0.2),
-    "scipy HiGHS, primal form": ("#0072B2", "v", -0.2),
-    "scikit-learn QuantileRegressor": ("#0072B2", "s", -0.2),
-    "Clarabel, dual form": ("#CC79A7", "D", 0.2),
-    "statsmodels QuantReg": ("#999999", "X", 0.2),
-}
+BEFORE, BEFORE_EXACT = "before", "before, noise_floor=0"
+Table = list[Sequence[str]]
+"""Lines of cells, the first of them the titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +23,7 @@ class Row:
     Attributes:
         case: Name of the case.
         solver: Name of the solver.
-        role: Ours, somebody else's, or the limit that no solver can pass.
+        role: Ours, ours at an earlier commit, somebody else's, or the limit that no solver can pass.
         ms: Milliseconds per column: CPU time on one core, wall time on all cores.
         cpu_ms: CPU milliseconds per column.
         wall_ms: Wall milliseconds per column.
@@ -50,13 +31,16 @@ class Row:
         gap: Worst (objective - lower bound) / objective, both from our verifier.
         columns: How many columns were run.
         certified: Share of the columns that the verifier calls proven.
+        pivots: Simplex pivots per column.
+        steps: CPU milliseconds per column in each step; they leave out the factorisation of the design.
+        work: Operations for one column, k q^2, by which a peer's time on another case is scaled.
         note: Why it did not run, or where the time went.
         absent: Whether it is not installed, so that nobody knows whether it would have been the best.
     """
 
     case: str
     solver: str
-    role: Literal["ours", "peer", "limit"]
+    role: Literal["ours", "before", "peer", "limit"]
     ms: float = nan
     cpu_ms: float = nan
     wall_ms: float = nan
@@ -64,18 +48,20 @@ class Row:
     gap: float = nan
     columns: int = 0
     certified: float = nan
+    pivots: float = nan
+    steps: dict[str, float] = field(default_factory=dict)
+    work: float = nan
     note: str = ""
     absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Ours, on one core, against the best peer, the limit and the target."""
+    """Ours, on one core, against the best peer, the version before, the limit and the target."""
 
     case: str
-    ours: str
-    ours_ms: float
-    ours_gap: float
+    ours: Row
+    before_ms: float
     all_cores_ms: float
     best_peer: str
     best_peer_ms: float
@@ -104,30 +90,30 @@ def summarise(rows: Sequence[Row], cases: Sequence[Case]) -> list[Summary]:
 def _summary(case: Case, ours: Row, of_case: dict[str, Row]) -> Summary:
     peer = best_peer(of_case.values())
     speedup, gemms = peer.ms / ours.ms, ours.ms / of_case[LIMIT].ms
+    target = case.target if ours.solver == OURS else case.exact_target
     reached = "-"
-    if case.target and any(row.absent for row in of_case.values()):
+    if target and any(row.absent for row in of_case.values()):
         reached = "unknown: a peer is absent"
-    elif case.target and not isnan(speedup):
-        reached = "yes" if speedup >= case.target.speedup and gemms <= case.target.gemms else "no"
-    target = str(case.target or "-")
+    elif target and not isnan(speedup):
+        reached = "yes" if speedup >= target.speedup and gemms <= target.gemms else "no"
+    before = of_case.get(BEFORE if ours.solver == OURS else BEFORE_EXACT)
     return Summary(
-        case.name,
-        ours.solver,
-        ours.ms,
-        ours.gap,
-        of_case[OURS_ALL_CORES].ms if ours.solver == OURS else nan,
-        peer.solver,
-        peer.ms,
-        speedup,
-        gemms,
-        target,
-        reached,
+        case=case.name,
+        ours=ours,
+        before_ms=before.ms if before else nan,
+        all_cores_ms=of_case[OURS_ALL_CORES].ms if ours.solver == OURS else nan,
+        best_peer=peer.solver,
+        best_peer_ms=peer.ms,
+        speedup=speedup,
+        gemms=gemms,
+        target=str(target or "-"),
+        reached=reached,
     )
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row]) -> Table:
     """Every case and solver."""
-    lines: list[Sequence[str]] = [
+    lines: Table = [
         ("case", "solver", "ms/column", "best", "to best peer", "GEMMs", "worst gap", "columns", "certified", "note")
     ]
     for row in rows:
@@ -136,84 +122,94 @@ def table(rows: Sequence[Row]) -> str:
             (
                 row.case,
                 row.solver,
-                _digits(row.ms),
-                _digits(row.best_ms),
+                digits(row.ms),
+                digits(row.best_ms),
                 _against(row, best_peer(of_case.values())),
-                _digits(row.ms / of_case[LIMIT].ms),
+                digits(row.ms / of_case[LIMIT].ms),
                 _power(row.gap),
                 str(row.columns),
-                "-" if isnan(row.certified) else f"{row.certified:.1%}",
+                _share(row.certified),
                 row.note,
             )
         )
-    return _aligned(lines, left=(0, 1, 9))
+    return lines
 
 
-def summary_table(entries: Iterable[Summary]) -> str:
-    """Ours against the best peer and the target."""
-    lines: list[Sequence[str]] = [
-        (
-            "case",
-            "ours",
-            "our ms",
-            "all cores",
-            "our gap",
-            "best peer",
-            "its ms",
-            "faster",
-            "GEMMs",
-            "target",
-            "reached",
-        )
-    ]
+def summary_table(entries: Iterable[Summary]) -> Table:
+    """Ours against the best peer, the version before and the target."""
+    titles = (
+        "case", "ms/column", "before", "times before", "all cores", "best peer", "its ms", "faster", "GEMMs", "pivots",
+        "certified", "worst gap", "aim", "reached",
+    )  # fmt: skip
+    lines: Table = [titles]
     lines += [
         (
-            entry.case,
-            entry.ours,
-            _digits(entry.ours_ms),
-            _digits(entry.all_cores_ms),
-            _power(entry.ours_gap),
+            entry.case + entry.ours.solver.removeprefix(OURS),
+            digits(entry.ours.ms),
+            digits(entry.before_ms),
+            digits(entry.before_ms / entry.ours.ms, "x"),
+            digits(entry.all_cores_ms),
             entry.best_peer,
-            _digits(entry.best_peer_ms),
-            _digits(entry.speedup, "x"),
-            _digits(entry.gemms),
+            digits(entry.best_peer_ms),
+            digits(entry.speedup, "x"),
+            digits(entry.gemms),
+            digits(entry.ours.pivots) if entry.ours.pivots else "0",
+            _share(entry.ours.certified),
+            _power(entry.ours.gap),
             entry.target,
             entry.reached,
         )
         for entry in entries
     ]
-    return _aligned(lines, left=(0, 1, 5, 9))
+    return lines
 
 
-def figure(rows: Sequence[Row], path: Path) -> None:
-    """Milliseconds per column on a log scale, one line of dots per case."""
-    cases = list(dict.fromkeys(row.case for row in rows))
-    with mpl.rc_context({"font.size": 9, "svg.hashsalt": "lad", "svg.fonttype": "none"}):
-        canvas = Figure(figsize=(9.0, 1.2 + 0.42 * max(len(cases), 7)), layout="constrained")
-        axes = canvas.subplots()
-        for solver, (colour, marker, lift) in _STYLES.items():
-            dots = [(row.ms, cases.index(row.case) - lift) for row in rows if row.solver == solver and row.ms > 0.0]
-            axes.scatter(
-                [dot[0] for dot in dots],
-                [dot[1] for dot in dots],
-                s=160 if marker == "*" else 50,
-                c=colour,
-                marker=marker,
-                label=solver,
-                alpha=0.85,
-                linewidths=2.0 if marker == "|" else 0.0,
-                zorder=3,
-            )
-        axes.set_xscale("log")
-        axes.set_yticks(range(len(cases)), cases)
-        axes.set_ylim(len(cases) - 0.5, -0.5)
-        axes.set_xlabel("milliseconds per column (one core, CPU time; all cores, wall time)")
-        axes.grid(axis="x", which="major", color="0.85")
-        axes.grid(axis="y", color="0.93")
-        axes.spines[["top", "right"]].set_visible(False)
-        canvas.legend(loc="outside right upper", frameon=False)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        canvas.savefig(path, dpi=150)
+def steps_table(rows: Iterable[Row]) -> Table:
+    """Microseconds of CPU per column by step, of this version and of the one before."""
+    ours = [row for row in rows if row.steps and row.solver != OURS_ALL_CORES]
+    steps = list(dict.fromkeys(step for row in ours for step in row.steps))
+    lines: Table = [("case", "solver", "total, us", *steps, "the rest", "pivots", "certified")]
+    lines += [
+        (
+            row.case,
+            row.solver,
+            f"{1e3 * row.ms:,.0f}",
+            *(f"{1e3 * row.steps.get(step, 0.0):,.0f}" for step in steps),
+            f"{1e3 * max(0.0, row.ms - sum(row.steps.values())):,.0f}",
+            digits(row.pivots) if row.pivots else "0",
+            _share(row.certified),
+        )
+        for row in ours
+    ]
+    return lines
+
+
+def solvers_table(rows: Sequence[Row]) -> Table:
+    """Milliseconds per column: a line for each case, a column for each solver; in brackets what is not exact."""
+    solvers = list(dict.fromkeys(row.solver for row in rows if row.role != "before"))
+    cells = {(row.case, row.solver): f"({digits(row.ms)})" if row.gap > EXACT else digits(row.ms) for row in rows}
+    lines: Table = [("case", *solvers)]
+    for case in dict.fromkeys(row.case for row in rows):
+        lines.append((case, *(cells.get((case, solver), "-") for solver in solvers)))
+    return lines
+
+
+def aligned(lines: Table, left: Sequence[str] = ("case", "solver", "best peer", "aim", "note")) -> str:
+    """The table for a terminal; columns of these titles are flush left, the others flush right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if title in left else cell.rjust(width)
+            for title, cell, width in zip(lines[0], line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def markdown(lines: Table) -> str:
+    """The table for a page."""
+    titles, *rest = lines
+    return "\n".join("| " + " | ".join(line) + " |" for line in (titles, ["---"] * len(titles), *rest))
 
 
 def finite(entry: dict[str, Any]) -> dict[str, Any]:
@@ -221,30 +217,24 @@ def finite(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and isnan(value) else value for key, value in entry.items()}
 
 
-def _against(row: Row, peer: Row) -> str:
-    if row.role == "limit" or isnan(row.ms / peer.ms):
-        return "-"
-    if row.role == "ours":
-        return _digits(peer.ms / row.ms, "x faster")
-    return "best" if row is peer else _digits(row.ms / peer.ms, "x slower")
-
-
-def _digits(value: float, unit: str = "") -> str:
-    """Three digits."""
+def digits(value: float, unit: str = "") -> str:
+    """Three digits, "-" for NaN."""
     if isnan(value):
         return "-"
     return (f"{value:.0f}" if value >= 100 else f"{value:#.3g}") + unit
+
+
+def _against(row: Row, peer: Row) -> str:
+    if row.role == "limit" or isnan(row.ms / peer.ms):
+        return "-"
+    if row.role != "peer":
+        return digits(peer.ms / row.ms, "x faster")
+    return "best" if row is peer else digits(row.ms / peer.ms, "x slower")
 
 
 def _power(value: float) -> str:
     return "-" if isnan(value) else f"{value:.0e}"
 
 
-def _aligned(lines: Sequence[Sequence[str]], left: Sequence[int]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(w) if i in left else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+def _share(value: float) -> str:
+    return "-" if isnan(value) else f"{value:.1%}"

@@ -73,8 +73,10 @@ def compare(A, B, **options):
     claim = lad.solve(design, B, threads=1, **options).claim
     ours, plain = lad.verify(design, B, claim), lad.verify(A, B, claim)
     assert PlainSpace.of(A).rank == design.rank
-    for name in ("status", "zeros", "surplus", "unique", "noise_floor"):
+    for name in ("status", "zeros", "unique", "noise_floor"):
         assert np.array_equal(getattr(ours, name), getattr(plain, name)), name
+    # How many zeros are discounted steps with the median residual, which rounding moves where residuals are tiny.
+    assert np.abs(ours.surplus - plain.surplus).max(initial=0) <= 1
     size = np.nansum(np.abs(B), axis=0)
     np.testing.assert_array_less(np.abs(ours.objective - plain.objective), 1e-12 * size + 1e-300)
     np.testing.assert_array_less(np.abs(ours.lower_bound - plain.lower_bound), 1e-12 * size + 1e-300)

@@ -1,5 +1,7 @@
 """The estimator: scikit-learn's own checks, its conventions, and the same answers as scikit-learn's."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,3 +66,12 @@ def test_options_without_meaning_are_refused():
         lad.LADRegressor().fit(np.ones((5, 1)), np.ones(5), sample_weight=np.ones((5, 2)))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = lad.Nothing
+
+
+def test_without_scikit_learn_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "netpurify.lad.regressor", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.delitem(sys.modules, "netpurify.lad.regressor")
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'netpurify\[sklearn\]'"):
+        _ = lad.LADRegressor

@@ -200,3 +200,20 @@ def test_one_large_row_does_not_pay_for_the_others():
     best = lad.solve(A, b, noise_floor=0.0)
     across = np.linalg.svd(A[:1])[2][1]
     assert not lad.verify(A, b, replace(best.claim, coefficients=best.coefficients + 0.01 * across)).certified
+
+
+@pytest.mark.parametrize(
+    ("rows", "rank", "left_out"), [(60, 30, 10), (60, 30, 0), (60, 30, 28), (400, 9, 60), (90, 20, 60)]
+)
+def test_a_design_knows_the_leverages_among_chosen_rows(rows, rank, left_out):
+    rng = np.random.default_rng(rows + left_out)
+    A = rng.standard_normal((rows, rank))
+    A[:, 3] = 0.0
+    A[[5, 7], 3] = 1e-6, 1.0  # without row 7, row 5 alone knows this column; with it, row 7 nearly does
+    design = lad.Design.prepare(A)
+    for kept in ([5], [5, 7]):
+        chosen = np.ones(rows, bool)
+        chosen[rng.choice(np.setdiff1d(np.arange(rows), [5, 7]), left_out, replace=False)] = False
+        chosen[[5, 7]] = np.isin([5, 7], kept)
+        plain = 1.0 - np.square(np.linalg.qr(A[chosen])[0]).sum(axis=1)
+        np.testing.assert_allclose(design.freedom(chosen), plain, atol=1e-9)

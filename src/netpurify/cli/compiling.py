@@ -23,4 +23,4 @@ def compiling(*, quiet: bool = False) -> Iterator[None]:
 @cache
 def _waiting() -> Waiting:
     """One for the whole command, which says it once."""
-    return Waiting("compiling the solver, which is done once where its code can be kept; this takes some seconds")
+    return Waiting("compiling the solver, which is done once where its code can be kept; this takes some ten seconds")

@@ -66,6 +66,13 @@ def __getattr__(name: str) -> Any:
     """The estimator, loaded when it is first used: scikit-learn is not needed for anything else."""
     if name != "LADRegressor":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from netpurify.lad.regressor import LADRegressor
+    try:
+        from netpurify.lad.regressor import LADRegressor
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("sklearn"):
+            raise
+        raise ModuleNotFoundError(
+            "LADRegressor needs scikit-learn; install it with: pip install 'netpurify[sklearn]'", name=error.name
+        ) from error
 
     return LADRegressor

@@ -17,6 +17,10 @@ from netpurify.threads import one_blas_thread
 _TILE = 8
 """Matrices are padded with zeros to multiples of this, so that ``product`` and the vector units meet no ragged edge."""
 _COMPLEMENT_BYTES = 256 << 20
+_CLEARLY_SMALLER = 0.8
+"""Below this ratio of columns a basis of what is not spanned saves more than it costs."""
+_WELL_CONDITIONED = 1e-3
+"""A Cholesky factor whose diagonal is above this gives leverages to 1e-9 or so; otherwise they are computed by QR."""
 
 
 def padded(extent: int) -> int:
@@ -163,6 +167,21 @@ class Design(ColumnSpace):
         return np.ascontiguousarray(projector)
 
     @cached_property
+    def null(self) -> NDArray[np.float64] | None:
+        """An orthonormal basis of what the columns do not span, padded; ``None`` if hardly smaller than ``basis``."""
+        if not 0 < self.live.size - self.rank < _CLEARLY_SMALLER * self.rank:
+            return None
+        whole: Any = scipy.linalg.qr  # its return type depends on its arguments
+        return _pad(whole(self.compact)[0][:, self.rank :])
+
+    @cached_property
+    def single_null(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """``null`` and its transpose in float32."""
+        if self.null is None:
+            return None
+        return self.null.astype(np.float32), np.ascontiguousarray(self.null.T, np.float32)
+
+    @cached_property
     def witness(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The irregular numbers, padded to the rows of the basis, and their part orthogonal to the basis."""
         irregular = np.zeros(self.basis.shape[0])
@@ -183,21 +202,44 @@ class Design(ColumnSpace):
     def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """How well the ``chosen`` rows determine each other, by a compiled loop; see ``ColumnSpace``."""
         smallest = np.zeros(chosen.shape[0])
-        smallest_left_over(self.compact, chosen, self.irregular, smallest)
+        block = np.zeros((0, 0)) if self.complement is None else self.complement
+        orthogonal = self.witness[1]
+        smallest_left_over(self.basis, self.rank, block, chosen, self.irregular, orthogonal, smallest)
         return smallest
+
+    def freedom(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """1 - leverage of the ``chosen`` rows, through the rows that are not chosen where these are fewer."""
+        others = np.flatnonzero(~chosen)
+        complement = self.complement if others.size < self.rank else None
+        if others.size >= chosen.size - others.size:
+            return super().freedom(chosen)
+        rest = self.compact[others]
+        # Either the projector's block of the other rows, or the Gram matrix of the chosen: I less that of the others.
+        block = np.eye(self.rank) - rest.T @ rest if complement is None else complement[np.ix_(others, others)]
+        try:
+            factor = np.linalg.cholesky(block)
+        except np.linalg.LinAlgError:  # the chosen rows do not determine the fit
+            return super().freedom(chosen)
+        if not np.diagonal(factor).min(initial=1.0) > _WELL_CONDITIONED:
+            return super().freedom(chosen)
+        if complement is not None:
+            across = scipy.linalg.solve_triangular(factor, complement[np.ix_(others, chosen)], lower=True)
+            return np.diagonal(complement)[chosen] - np.square(across).sum(axis=0)
+        inverse = scipy.linalg.solve_triangular(factor, np.eye(self.rank), lower=True)
+        return 1.0 - np.square(self.compact[chosen] @ inverse.T).sum(axis=1)
 
     def uniqueness(
         self, dual: NDArray[np.float64], proven: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Uniqueness and stability of the ``proven`` columns, by a compiled loop; see ``ColumnSpace``."""
         unique, stability = np.zeros(proven.size, np.bool_), np.full(proven.size, np.inf)
-        strictly_inside(self.compact, dual, proven, unique, stability)
+        strictly_inside(self.basis, self.rank, dual, proven, unique, stability)
         return unique, stability
 
     def warm(self) -> None:
         """Compute what is computed on demand now, before several threads ask for it."""
         with one_blas_thread():
-            _ = self.single, self.complement, self.witness
+            _ = self.single, self.complement, self.witness, self.single_null
 
     @property
     def panel(self) -> int:

@@ -46,8 +46,9 @@ def solve(
     some are far off. Columns beyond the limit of recovery are finished by a simplex walk and cost ten times as much.
 
     Working memory, besides B and the answer: about 30 float64 arrays of a panel (128 columns, 256 if k <= 256) by k
-    rows for each thread, and the design's basis and projector (8 k^2 bytes, none beyond 256 MB); ``benchmarks/lad.py``
-    measures it, ``stream`` bounds the memory of the answer too. The size of a panel is fixed, so that bits are
+    rows for each thread, and up to 32 MB more where columns are walked (eight inverses, if these are more); and the
+    design's basis and projector (8 k^2 bytes, none beyond 256 MB). ``benchmarks/lad.py`` measures it; ``stream`` bounds
+    the memory of the answer too. The size of a panel is fixed, so that bits are
     repeatable.
 
     Compiled answers do not depend, to the bit, on the number of threads, nor on which columns are solved together or in

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from netpurify.lad.design import Design
-from netpurify.lad.kernels.lapack import SMALLEST_DIAGONAL
+from netpurify.lad.kernels.cholesky import SMALLEST_DIAGONAL
 from netpurify.lad.stages.admm import RELAXATION, THRESHOLD, schedule
 from netpurify.lad.stages.columns import SOLVED, Columns
 from netpurify.lad.stages.judge import BIMODAL, NOISE_TAIL, PINNED, STANDS_OUT

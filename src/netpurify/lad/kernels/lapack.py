@@ -15,9 +15,6 @@ from numba.extending import get_cython_function_address
 
 from netpurify.lad.kernels.compiled import inner
 
-SMALLEST_DIAGONAL = 1e-6
-"""Below this a factorisation of something singular has passed by rounding alone."""
-
 
 def _bind(name: str, arguments: int, module: str) -> Any:
     symbol = f"netpurify_{name}"
@@ -25,12 +22,8 @@ def _bind(name: str, arguments: int, module: str) -> Any:
     return types.ExternalFunction(symbol, types.void(*([types.voidptr] * arguments)))
 
 
-_dpotrf = _bind("dpotrf", 5, "lapack")
-_dpotrs = _bind("dpotrs", 8, "lapack")
-_dpotri = _bind("dpotri", 5, "lapack")
 _dgetrf = _bind("dgetrf", 6, "lapack")
 _dgetri = _bind("dgetri", 7, "lapack")
-_dsyrk = _bind("dsyrk", 10, "blas")
 _dgemv = _bind("dgemv", 11, "blas")
 
 _LOWER, _NO_TRANSPOSE, _TRANSPOSE = 76, 78, 84
@@ -59,62 +52,6 @@ def _real(value):
     number = np.empty(1, np.float64)
     number[0] = value
     return number
-
-
-@inner
-def cholesky(matrix):
-    """Overwrite the upper triangle of a symmetric [n, n] array by R with R'R = matrix.
-
-    True when the matrix, whose eigenvalues are at most 1, is safely positive definite.
-    """
-    n, info = _whole(matrix.shape[0]), _whole(0)
-    _dpotrf(_letter(_LOWER).ctypes, n.ctypes, matrix.ctypes, n.ctypes, info.ctypes)
-    good = info[0] == 0
-    for i in range(matrix.shape[0]):
-        good &= matrix[i, i] > SMALLEST_DIAGONAL
-    return good
-
-
-@inner
-def cholesky_solve(factor, rhs):
-    """Overwrite each row of ``rhs`` [m, n] by the solution for that row, given ``cholesky``'s factor."""
-    n, info = _whole(factor.shape[0]), _whole(0)
-    _dpotrs(
-        _letter(_LOWER).ctypes, n.ctypes, _whole(rhs.shape[0]).ctypes, factor.ctypes, n.ctypes, rhs.ctypes, n.ctypes,
-        info.ctypes,
-    )  # fmt: skip
-
-
-@inner
-def cholesky_inverse_trace(factor):
-    """Trace of the inverse, given ``cholesky``'s factor, which is overwritten."""
-    n, info = _whole(factor.shape[0]), _whole(0)
-    _dpotri(_letter(_LOWER).ctypes, n.ctypes, factor.ctypes, n.ctypes, info.ctypes)
-    trace = 0.0
-    for i in range(factor.shape[0]):
-        trace += factor[i, i]
-    return trace
-
-
-@inner
-def _rank_k_update(transpose, depth, rows, out, alpha, beta):
-    n, width = _whole(out.shape[0]), _whole(rows.shape[1])
-    _dsyrk(
-        _letter(_LOWER).ctypes, transpose.ctypes, n.ctypes, depth.ctypes, _real(alpha).ctypes, rows.ctypes,
-        width.ctypes, _real(beta).ctypes, out.ctypes, n.ctypes,
-    )  # fmt: skip
-
-
-@inner
-def gram_of_columns(rows, count, out, alpha, beta):
-    """Upper triangle of out [q, q] = alpha R'R + beta out, R being the first ``count`` rows of a C-ordered [m, q]."""
-    _rank_k_update(_letter(_NO_TRANSPOSE), _whole(count), rows, out, alpha, beta)
-
-
-@inner
-def gram_of_rows(rows, out, alpha, beta):
-    """Upper triangle of out [m, m] = alpha RR' + beta out, for C-ordered rows R [m, q]."""
-    _rank_k_update(_letter(_TRANSPOSE), _whole(rows.shape[1]), rows, out, alpha, beta)
 
 
 @inner

@@ -2,69 +2,109 @@
 
 import numpy as np
 
-from netpurify.lad.kernels.compiled import kernel
-from netpurify.lad.kernels.lapack import cholesky, cholesky_inverse_trace, cholesky_solve, gram_of_columns
+from netpurify.lad.kernels.cholesky import SIDES, cholesky, cholesky_inverse_trace, cholesky_solve, gram
+from netpurify.lad.kernels.compiled import inner, kernel
+from netpurify.lad.kernels.rows import add_row, dot
 
 
 @kernel
-def smallest_left_over(basis, chosen, irregular, smallest):
+def smallest_left_over(basis, rank, block, chosen, irregular, orthogonal, smallest):
     """Project irregular numbers on the chosen rows orthogonally to the columns; find each column's smallest entry.
 
-    ``smallest`` receives 0 where the chosen rows have no redundancy, and infinity at rank 0.
+    Args:
+        basis: Orthonormal basis Q, padded to multiples of 8 rows and columns.
+        rank: How many of its columns are not zero.
+        block: I - QQ', or empty where that would be too large.
+        chosen: The rows, [p, rows].
+        irregular: The numbers, [rows].
+        orthogonal: Their part orthogonal to the basis, [>= rows].
+        smallest: Receives the entries, [p]: 0 where the chosen rows have no redundancy, and infinity at rank 0.
     """
-    rows, rank = basis.shape
-    picked = np.empty((rows, rank))
-    gram, projection = np.empty((rank, rank)), np.empty((1, rank))
+    rows = chosen.shape[1]
+    others = np.empty(rows, np.int64)
     for i in range(chosen.shape[0]):
         count = 0
         for j in range(rows):
-            count += chosen[i, j]
-        if count <= rank:
+            if not chosen[i, j]:
+                others[count] = j
+                count += 1
+        if rows - count <= rank:
             continue
-        smallest[i] = np.inf
         if rank == 0:
-            continue
-        # The Gram matrix of the chosen rows is I minus that of the other rows: use whichever are fewer.
-        others = 2 * count > rows
-        taken = np.int64(0)
-        for j in range(rows):
-            if chosen[i, j] != others:
-                for c in range(rank):
-                    picked[taken, c] = basis[j, c]
-                taken += 1
-        for a in range(rank):
-            projection[0, a] = 0.0
-            for c in range(rank):
-                gram[a, c] = 1.0 if others and a == c else 0.0
-        gram_of_columns(picked, taken, gram, -1.0 if others else 1.0, 1.0)
-        if not cholesky(gram):
-            smallest[i] = 0.0
-            continue
-        for j in range(rows):
-            if chosen[i, j]:
-                for c in range(rank):
-                    projection[0, c] += irregular[j] * basis[j, c]
-        cholesky_solve(gram, projection)
-        for j in range(rows):
-            if chosen[i, j]:
-                left_over = irregular[j]
-                for c in range(rank):
-                    left_over -= basis[j, c] * projection[0, c]
-                smallest[i] = min(smallest[i], abs(left_over))
+            smallest[i] = np.inf
+        elif count <= rank and block.shape[0]:
+            smallest[i] = _through_others(block, orthogonal, chosen[i], others[:count])
+        else:
+            smallest[i] = _through_columns(basis, rank, chosen[i], rows - count, irregular)
+
+
+@inner
+def _through_others(block, orthogonal, chosen, others):
+    """The smallest entry by the rows that are not chosen: what they must take up so that the rest is orthogonal."""
+    count, rows = others.size, chosen.size
+    size = -(-count // 8) * 8
+    matrix, right = np.empty((size, size)), np.zeros((size, SIDES))
+    left_over = orthogonal[:rows].copy()
+    for a in range(size):
+        for b in range(a, size):
+            matrix[a, b] = 1.0 if a == b else 0.0
+    for a in range(count):
+        right[a, 0] = orthogonal[others[a]]
+        for b in range(a, count):
+            matrix[a, b] = block[others[a], others[b]]
+    if not cholesky(matrix):
+        return 0.0
+    cholesky_solve(matrix, right)
+    for a in range(count):
+        add_row(left_over, -right[a, 0], block[others[a]], 0)
+    smallest = np.inf
+    for j in range(rows):
+        if chosen[j]:
+            smallest = min(smallest, abs(left_over[j]))
+    return smallest
+
+
+@inner
+def _through_columns(basis, rank, chosen, count, irregular):
+    """The smallest entry by the Gram matrix of the chosen rows: I minus that of the others, whichever are fewer."""
+    rows, width = chosen.size, basis.shape[1]
+    others = 2 * count > rows
+    picked, taken = np.empty((min(count, rows - count), width)), np.int64(0)
+    matrix, right = np.empty((width, width)), np.zeros((width, SIDES))
+    projection = np.zeros(width)
+    for j in range(rows):
+        if chosen[j] != others:
+            picked[taken] = basis[j]
+            taken += 1
+        if chosen[j]:
+            add_row(projection, irregular[j], basis[j], 0)
+    for a in range(width):
+        right[a, 0] = projection[a]
+    gram(picked, taken, rank, others, matrix)
+    if not cholesky(matrix):
+        return 0.0
+    cholesky_solve(matrix, right)
+    for a in range(width):
+        projection[a] = right[a, 0]
+    smallest = np.inf
+    for j in range(rows):
+        if chosen[j]:
+            smallest = min(smallest, abs(irregular[j] - dot(projection, basis[j], 0)))
+    return smallest
 
 
 @kernel
-def strictly_inside(basis, dual, proven, unique, stability):
-    """Uniqueness and stability from the rows whose dual lies strictly between -1 and 1."""
-    rows, rank = basis.shape
-    weighted = np.empty((rows, rank))
-    gram = np.empty((rank, rank))
+def strictly_inside(basis, rank, dual, proven, unique, stability):
+    """Uniqueness and stability from the rows whose dual lies strictly between -1 and 1; ``basis`` is padded."""
+    rows, width = dual.shape[1], basis.shape[1]
+    weighted = np.empty((rows, width))
+    matrix = np.empty((width, width))
     for i in range(dual.shape[0]):
         count = np.int64(0)
         for j in range(rows):
             room = 1.0 - abs(dual[i, j])
             if room > 1e-10:
-                for c in range(rank):
+                for c in range(width):
                     weighted[count, c] = room * basis[j, c]
                 count += 1
         if not proven[i] or count < rank:
@@ -72,12 +112,9 @@ def strictly_inside(basis, dual, proven, unique, stability):
         if rank == 0:
             unique[i], stability[i] = True, 0.0
             continue
-        for a in range(rank):
-            for c in range(rank):
-                gram[a, c] = 0.0
-        gram_of_columns(weighted, count, gram, 1.0, 1.0)
-        if not cholesky(gram):
+        gram(weighted, count, rank, False, matrix)
+        if not cholesky(matrix):
             continue
         # trace(G^-1) >= 1 / smin^2: a bound that needs no eigenvalues, at most sqrt(rank) too cautious.
         unique[i] = True
-        stability[i] = 2.0 * np.sqrt(cholesky_inverse_trace(gram))
+        stability[i] = 2.0 * np.sqrt(cholesky_inverse_trace(matrix, rank))

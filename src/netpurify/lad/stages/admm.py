@@ -13,17 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netpurify.lad.kernels.compiled import kernel
-from netpurify.lad.kernels.product import product
+from netpurify.lad.design import Design
+from netpurify.lad.kernels.compiled import inner, kernel
+from netpurify.lad.kernels.product import add_product
 
 THRESHOLD = np.float32(0.7)
 """Soft threshold, for residuals scaled to mean 1 (0.5 is better far from the limit of recovery, 1 close to it)."""
 RELAXATION = np.float32(1.7)
+_COLUMNS = 32
+"""Columns that are iterated together; a multiple of 8."""
 
 
 def schedule(rows: int, rank: int) -> tuple[int, ...]:
     """Steps before each attempt to polish: fewer at first where more rows than the rank make it easy."""
-    return min(max(4 + 48 * rank * rank // (rows * rows), 6), 16), 24, 120
+    return min(max(4 + 48 * rank * rank // (rows * rows), 6), 16), 24, min(30 + rank // 4, 120)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +62,61 @@ class Estimate:
 
 def iterate(
     estimate: Estimate,
-    basis: NDArray[np.float32],
-    transposed: NDArray[np.float32],
+    design: Design,
     *,
     missing: NDArray[np.bool_],
     steps: int,
     tilt: float,
 ) -> None:
-    """Advance ``estimate`` in place by ``steps`` steps; missing entries are free to take any value."""
-    pull = np.float32(tilt) * THRESHOLD
-    for _ in range(steps):
-        fitted = product(product(estimate.shift, basis), transposed)
-        _step(fitted, estimate.data, missing, pull, estimate.residual, estimate.sparse, estimate.dual, estimate.shift)
+    """Advance ``estimate`` in place by ``steps`` steps; missing entries are free to take any value.
+
+    The number of columns must be a multiple of 8.
+    """
+    null = design.single_null
+    basis, transposed = design.single if null is None else null
+    _iterate(
+        estimate.data, missing, np.float32(tilt) * THRESHOLD, basis, transposed, null is not None, steps,
+        estimate.residual, estimate.sparse, estimate.dual, estimate.shift,
+    )  # fmt: skip
 
 
 @kernel
-def _step(fitted, data, missing, pull, residual, sparse, dual, shift):
+def _iterate(
+    data, missing, pull, basis, transposed, is_null, steps, residual, sparse, dual, shift
+):  # fmt: skip
+    """Some columns after the others, because what belongs to them stays in the cache through all steps.
+
+    The shift is projected on the columns of the design; a basis of what is orthogonal to them ``is_null``.
+    """
+    for low in range(0, data.shape[0], _COLUMNS):
+        some = slice(low, min(low + _COLUMNS, data.shape[0]))
+        width = some.stop - some.start
+        coordinates, fitted = (
+            np.empty((width, basis.shape[1]), data.dtype),
+            np.empty((width, data.shape[1]), data.dtype),
+        )
+        for _ in range(steps):
+            _clear(coordinates)
+            _clear(fitted)
+            add_product(shift[some], basis, coordinates)
+            add_product(coordinates, transposed, fitted)
+            _step(
+                fitted, data[some], missing[some], pull, is_null, residual[some], sparse[some], dual[some], shift[some]
+            )
+
+
+@inner
+def _clear(values):
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] = 0.0
+
+
+@inner
+def _step(fitted, data, missing, pull, is_null, residual, sparse, dual, shift):
     for i in range(data.shape[0]):
         for j in range(data.shape[1]):
-            value = data[i, j] + fitted[i, j]
+            value = data[i, j] + (shift[i, j] - fitted[i, j] if is_null else fitted[i, j])
             residual[i, j] = value
             value = RELAXATION * value + (np.float32(1.0) - RELAXATION) * sparse[i, j] + dual[i, j]
             bound = np.float32(0.0) if missing[i, j] else THRESHOLD

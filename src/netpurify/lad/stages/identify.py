@@ -27,7 +27,7 @@ def run(panel: Panel, unsolved: NDArray[np.intp]) -> NDArray[np.intp]:
     for attempt, steps in enumerate(schedule(design.live.size, design.rank)):
         open_before = np.flatnonzero(current.state[: left.size] != SOLVED)
         current.state[open_before] = OPEN
-        iterate(estimate, *design.single, missing=current.missing, steps=steps, tilt=panel.tilt)
+        iterate(estimate, design, missing=current.missing, steps=steps, tilt=panel.tilt)
         with panel.clock.step("polish"):
             leave_out_suspects(current, design, estimate=estimate, with_guess=attempt > 0)
             current.state[left.size :] = SOLVED

@@ -77,34 +77,39 @@ class Panel:
         """Columns that the last check did not accept."""
         if self._checked is None:
             return np.zeros(0, np.intp)
-        return np.flatnonzero(np.isin(self._checked.status[: self.stage.size], (Status.WITHIN_GAP, Status.FAILED)))
+        return np.flatnonzero(np.isin(self._checked.status, (Status.WITHIN_GAP, Status.FAILED)))
 
     def unsolved(self) -> NDArray[np.intp]:
         """Columns that no stage has solved, or that the last check did not accept."""
         return np.union1d(np.flatnonzero(self.columns.state[: self.stage.size] != SOLVED), self.refused())
 
-    def prove(self) -> None:
-        """Check all columns as they are now with the verifier, against the data that were given."""
+    def prove(self, chosen: NDArray[np.intp] | None = None) -> None:
+        """Check columns as they are now with the verifier, against the data that were given: all, or some again."""
         with self.clock.step(PROVE):
-            design, columns = self.design, self.columns
-            count, rows = self.given.shape
+            design, columns, rows = self.design, self.columns, self.given.shape[1]
+            some = np.arange(self.stage.size) if chosen is None else chosen
             # Padding counts as missing.
-            data = np.full((columns.state.size, design.independent.shape[1]), np.nan)
-            data[:count, :rows] = self.given
+            data = np.full((some.size, design.independent.shape[1]), np.nan)
+            data[:, :rows] = self.given[some]
             # On rows of zeros the residual is the datum itself, and the dual is its sign.
             dual = np.sign(np.nan_to_num(data)) if design.live.size < rows else np.zeros_like(data)
-            dual[:, design.live_index] = columns.dual[:, : design.live.size]
+            dual[:, design.live_index] = columns.dual[some, : design.live.size]
             dual += self.tilt
-            self._coefficients = design.coefficients(self.origin + columns.coordinates)
-            fitted = product(self._coefficients, design.independent)
-            candidate = Candidate(data, fitted, dual, columns.noise_floor, self.tilt)
-            self._checked = check(design, candidate, accuracy=self.accuracy, redundant=columns.redundant)
+            coefficients = design.coefficients(self.origin[some] + columns.coordinates[some])
+            fitted = product(coefficients, design.independent)
+            candidate = Candidate(data, fitted, dual, columns.noise_floor[some], self.tilt)
+            checked = check(design, candidate, accuracy=self.accuracy, redundant=columns.redundant[some])
+            if chosen is None or self._checked is None:
+                self._coefficients, self._checked = coefficients, checked
+            else:
+                self._coefficients[chosen] = coefficients
+                self._checked.put(chosen, checked)
 
     def widen_floors(self, chosen: NDArray[np.intp]) -> None:
         """Raise noise floors to the rounding of the numbers that the fit adds up: design entries times coefficients."""
-        sizes = product(np.abs(self._coefficients), np.abs(self.design.independent)).max(axis=1)
+        sizes = product(np.abs(self._coefficients[chosen]), np.abs(self.design.independent)).max(axis=1)
         floor = self.columns.noise_floor
-        floor[chosen] = np.maximum(floor[chosen], ROUNDING * sizes[chosen])
+        floor[chosen] = np.maximum(floor[chosen], ROUNDING * sizes)
 
     def answer(self) -> Answer:
         """What the last check has seen, residuals up to the noise floor set to zero."""
@@ -112,14 +117,14 @@ class Panel:
             raise RuntimeError("a panel has an answer only after prove() was called")
         (count, rows), design, checked = self.given.shape, self.design, self._checked
         floor = self.columns.noise_floor[:count].copy()
-        residual = checked.residual[:count, :rows]
+        residual = checked.residual[:, :rows]
         coefficients = np.zeros((count, design.columns))
-        coefficients[:, design.pivots] = self._coefficients[:count, : design.rank]
+        coefficients[:, design.pivots] = self._coefficients[:, : design.rank]
         return Answer(
             coefficients=coefficients,
             residual=np.where(np.abs(residual) <= floor[:, None], 0.0, residual),
-            dual=checked.dual[:count, :rows],
-            status=checked.status[:count],
+            dual=checked.dual[:, :rows],
+            status=checked.status,
             noise_floor=floor,
             missing=np.isnan(self.given).sum(axis=1),
             stage=self.stage,

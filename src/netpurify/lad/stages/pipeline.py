@@ -58,7 +58,7 @@ def solve_panel(
                 panel.stage[stage.run(panel, unsolved)] = _POSITION[stage.name]
     if panel.refused().size:
         panel.widen_floors(panel.refused())
-        panel.prove()
+        panel.prove(panel.refused())
     answer, refused = panel.answer(), panel.refused()
     if clip and refused.size:
         # Pulling in changes the problem where the fit itself is wild; these columns are solved as they are.

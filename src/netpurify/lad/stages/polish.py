@@ -21,6 +21,9 @@ from netpurify.lad.stages.admm import THRESHOLD, Estimate
 from netpurify.lad.stages.columns import ACTIVE, OPEN, SOLVED, Columns
 from netpurify.lad.stages.restricted import solve_restricted
 
+_SPARE = 0.25
+"""At the limit of recovery some rows fit beyond the rank. Columns in which fewer than this share of them do are left to
+the simplex walk."""
 ROUNDS, ROUNDS_TO_FIT = 10, 3
 """Rounds at most, and rounds until F must fit to the noise floor; more identification is cheaper than more trimming."""
 
@@ -39,7 +42,8 @@ def leave_out_suspects(columns: Columns, design: Design, *, estimate: Estimate, 
     kept = rows - left_out[:, :rows].sum(axis=1)
     # With half the outliers that can be tolerated a column is hard: worth more identification before a factorisation,
     # unless that is a small one.
-    hard = np.inf if with_guess else max(0.5 * tolerance(rows, rank) * rows, 0.5 * rank)
+    tolerated = tolerance(rows, rank) * rows
+    hard = np.inf if with_guess else max(0.5 * tolerated, 0.5 * rank)
     least, most = judge.kept_rows(rank)
     # Too few rows for a fit, or more than it needs: keep those of the smallest estimated residuals instead.
     wanted = np.where(kept < 1.1 * rank, least, np.where(np.minimum(kept, rows - kept) > 4 * rank, most, 0))
@@ -57,7 +61,14 @@ def leave_out_suspects(columns: Columns, design: Design, *, estimate: Estimate, 
         target[chosen] = np.where(missing[chosen], 0.0, estimated)
     columns.dual_guess[started], columns.dual_target[started], columns.left_out[started] = guess, target, left_out
     columns.noise[started], columns.reached_floor[started] = np.inf, False
-    columns.state[started] = np.where(rows - kept > hard, OPEN, ACTIVE)
+    open_again = rows - kept > hard
+    if with_guess:
+        # Where L1 cannot recover, only as many rows fit as the rank; a trimmed fit is then in vain, unless all that is
+        # left of the column may be rounding.
+        scale = np.abs(columns.data[started]).sum(axis=1) / rows
+        dense = np.maximum(1e3 * columns.noise_floor[started], columns.largest_floor[started]) < scale
+        open_again = (kept - rank < _SPARE * (rows - tolerated - rank)) & dense
+    columns.state[started] = np.where(open_again, OPEN, ACTIVE)
 
 
 def polish(columns: Columns, design: Design, *, with_guess: bool) -> None:

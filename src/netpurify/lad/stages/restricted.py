@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netpurify.lad.design import Design
+from netpurify.lad.kernels.cholesky import SIDES, cholesky, cholesky_solve, gram
 from netpurify.lad.kernels.compiled import kernel
-from netpurify.lad.kernels.lapack import cholesky, cholesky_solve, gram_of_columns, gram_of_rows
 from netpurify.lad.stages.columns import ACTIVE, OPEN, Columns
 
 
@@ -61,13 +61,12 @@ def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with
     if with_dual and (large.any() or general):
         dual_correction = design.coordinates(target) + columns.slope
     wanted = design.fitted(dual_correction) if general else target
-    _solve_large(left_out, large, basis, rank, rows, coordinates, dual_correction, witness_correction, state)
+    outliers, forces, witness = (np.zeros(data.shape if small.any() else (1, 1)) for _ in range(3))
+    _solve(
+        left_out, active, small, basis, block, rank, rows, with_dual, data, wanted, orthogonal, outliers, forces,
+        witness, coordinates, dual_correction, witness_correction, state,
+    )  # fmt: skip
     if small.any():
-        outliers, forces, witness = np.zeros_like(data), np.zeros_like(data), np.zeros_like(data)
-        _solve_small(
-            data, wanted, orthogonal, with_dual, left_out, small, basis, block, rank, rows,
-            outliers, forces, witness, state,
-        )  # fmt: skip
         coordinates[small] = design.coordinates(data - outliers)[small]
         if with_dual:
             whole = design.coordinates(forces + target) + columns.slope if general else design.coordinates(forces)
@@ -77,83 +76,65 @@ def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with
 
 
 @kernel
-def _solve_small(
-    data, wanted, orthogonal, all_three, left_out, chosen, basis, block, rank, rows, outliers, forces, witness, state
-):
-    """Solve with the S x S block of I - QQ': by how much the left-out rows are off, and what makes dual and witness."""
-    index = np.empty(rows, np.int64)
-    for i in range(data.shape[0]):
-        if not chosen[i]:
-            continue
-        count = 0
-        for j in range(rows):
-            if left_out[i, j]:
-                index[count] = j
-                count += 1
-        if count == 0:
-            continue
-        factor = np.empty((count, count))
-        if block.shape[0]:
-            for a in range(count):
-                for b in range(a, count):
-                    factor[a, b] = block[index[a], index[b]]
-        else:
-            picked = np.empty((count, rank))
-            for a in range(count):
-                for c in range(rank):
-                    picked[a, c] = basis[index[a], c]
-                for b in range(count):
-                    factor[a, b] = 1.0 if a == b else 0.0
-            gram_of_rows(picked, factor, -1.0, 1.0)
-        if not cholesky(factor):
-            state[i] = OPEN
-            continue
-        right = np.empty((3 if all_three else 1, count))
-        for a in range(count):
-            right[0, a] = data[i, index[a]]
-            if all_three:
-                right[1, a] = wanted[i, index[a]]
-                right[2, a] = orthogonal[index[a]]
-        cholesky_solve(factor, right)
-        for a in range(count):
-            outliers[i, index[a]] = right[0, a]
-            if all_three:
-                forces[i, index[a]] = right[1, a]
-                witness[i, index[a]] = -right[2, a]
+def _solve(
+    left_out, active, small, basis, block, rank, rows, all_three, data, wanted, orthogonal, outliers, forces, witness,
+    coordinates, dual_correction, witness_correction, state,
+):  # fmt: skip
+    """Solve for each active column: with the S x S block of I - QQ' where S is ``small``, else with Q_F'Q_F.
 
-
-@kernel
-def _solve_large(left_out, chosen, basis, rank, rows, coordinates, dual_correction, witness_correction, state):
-    """Solve with Q_F'Q_F, built from the fewer of the rows in F and in S."""
+    Where S is small this gives by how much the rows left out are off, and what makes dual and witness.
+    """
+    index, width = np.empty(rows, np.int64), basis.shape[1]
     for i in range(left_out.shape[0]):
-        if not chosen[i]:
+        if not active[i]:
             continue
-        count = 0
+        count = np.int64(0)
         for j in range(rows):
             count += left_out[i, j]
-        from_left_out = count <= rows - count
-        picked = np.empty((min(count, rows - count), rank))
+        if small[i] and count == 0:
+            continue
+        # Q_F'Q_F is built from the fewer of the rows in F and in S.
+        from_left_out = small[i] or count <= rows - count
         taken = np.int64(0)
         for j in range(rows):
             if left_out[i, j] == from_left_out:
-                for c in range(rank):
-                    picked[taken, c] = basis[j, c]
+                index[taken] = j
                 taken += 1
-        factor = np.empty((rank, rank))
-        for a in range(rank):
-            for c in range(rank):
-                factor[a, c] = 1.0 if from_left_out and a == c else 0.0
-        gram_of_columns(picked, taken, factor, -1.0 if from_left_out else 1.0, 1.0)
+        size = -(-count // 8) * 8 if small[i] else width
+        factor, right = np.empty((size, size)), np.zeros((size, SIDES))
+        if small[i] and block.shape[0]:
+            for a in range(size):
+                for b in range(a, size):
+                    inside = b < count
+                    factor[a, b] = block[index[a], index[b]] if inside else (1.0 if a == b else 0.0)
+        else:
+            picked = np.zeros((rank, size)) if small[i] else np.zeros((taken, width))
+            for a in range(taken):
+                row = basis[index[a]]
+                if small[i]:
+                    for c in range(rank):
+                        picked[c, a] = row[c]
+                else:
+                    for c in range(rank):
+                        picked[a, c] = row[c]
+            # Columns of ``picked`` beyond S, or beyond the rank, are zero.
+            deep, full = (rank, count) if small[i] else (taken, rank)
+            gram(picked, deep, full, from_left_out, factor)
         if not cholesky(factor):
             state[i] = OPEN
             continue
-        right = np.empty((3, rank))
-        for c in range(rank):
-            right[0, c] = coordinates[i, c]
-            right[1, c] = dual_correction[i, c]
-            right[2, c] = witness_correction[i, c]
+        for a in range(count if small[i] else rank):
+            right[a, 0] = data[i, index[a]] if small[i] else coordinates[i, a]
+            if all_three:
+                right[a, 1] = wanted[i, index[a]] if small[i] else dual_correction[i, a]
+                right[a, 2] = orthogonal[index[a]] if small[i] else witness_correction[i, a]
         cholesky_solve(factor, right)
-        for c in range(rank):
-            coordinates[i, c] = right[0, c]
-            dual_correction[i, c] = right[1, c]
-            witness_correction[i, c] = right[2, c]
+        for a in range(count if small[i] else rank):
+            if small[i]:
+                outliers[i, index[a]] = right[a, 0]
+                forces[i, index[a]] = right[a, 1]
+                witness[i, index[a]] = -right[a, 2]
+            else:
+                coordinates[i, a] = right[a, 0]
+                dual_correction[i, a] = right[a, 1]
+                witness_correction[i, a] = right[a, 2]

@@ -9,6 +9,7 @@ from netpurify.lad.stages.columns import ACTIVE, OPEN, SOLVED, Columns
 from netpurify.lad.stages.judge import BIMODAL
 from netpurify.lad.stages.panel import Panel
 from netpurify.lad.stages.restricted import solve_restricted
+from netpurify.lad.stages.tableau import solve_near
 
 _GAP = 1e3
 """A residual this many times larger than the next smaller one separates the zeros from the altered entries."""
@@ -25,12 +26,13 @@ def run(panel: Panel, unsolved: NDArray[np.intp]) -> NDArray[np.intp]:
     if design.full and (columns.state[unsolved] == SOLVED).all():
         # A design that spans everything has one vertex for each column: there is nowhere to walk.
         return unsolved[:0]
+    solved = unsolved[:0] if design.full else solve_near(panel, unsolved)
     left = unsolved
     estimates = (panel.estimate,) if panel.estimate is columns.data else (panel.estimate, columns.data)
-    for estimate in estimates:
-        panel.pivots += _walk(design, columns, estimate, left)
+    for number, estimate in enumerate(estimates):
+        panel.pivots += _walk(design, columns, estimate, left if number else np.setdiff1d(left, solved))
         _refit(columns, design, left)
-        panel.prove()
+        panel.prove(left)
         left = panel.refused()
         if not left.size:
             break

@@ -49,6 +49,11 @@ class Checked:
     zeros: NDArray[np.int64]
     surplus: NDArray[np.int64]
 
+    def put(self, chosen: NDArray[np.intp], other: "Checked") -> None:
+        """Take over what another check has shown of the ``chosen`` columns."""
+        for name in self.__slots__:
+            getattr(self, name)[chosen] = getattr(other, name)
+
 
 @np.errstate(all="ignore")  # a claim may hold any numbers; what is not finite is given the status FAILED
 def check(

@@ -58,10 +58,13 @@ class RowFacts:
         """The ``chosen`` rows [p, live rows], of rows that are multiples of one another only the first."""
         if self.no_multiples:
             return chosen
+        order = np.argsort(self.classes, kind="stable")
+        first = np.flatnonzero(np.diff(self.classes[order], prepend=-1))
+        sizes = np.diff(first, append=order.size)
+        count = np.cumsum(chosen[:, order], axis=1)  # of the chosen rows so far
+        before = np.repeat(count[:, first] - chosen[:, order[first]], sizes, axis=1)  # of those of earlier classes
         kept = np.zeros_like(chosen)
-        for line, mask in zip(kept, chosen, strict=True):
-            rows = np.flatnonzero(mask)
-            line[rows[np.unique(self.classes[rows], return_index=True)[1]]] = True
+        kept[:, order] = chosen[:, order] & (count - before == 1)
         return kept
 
 
@@ -112,6 +115,10 @@ class ColumnSpace(ABC):
         self, dual: NDArray[np.float64], proven: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Uniqueness and stability of the ``proven`` columns, [p], from their dual on the live rows, [p, live rows]."""
+
+    def freedom(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """1 - leverage of each of the ``chosen`` rows [live rows] among them: 0 where the fit must pass through it."""
+        return 1.0 - np.square(np.linalg.qr(self.compact[chosen])[0]).sum(axis=1)
 
     @property
     def fan_in(self) -> int:

@@ -7,6 +7,7 @@ row far larger than the others may have pulled the fit to itself, or if another 
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import pdtrc
 
 from netpurify.lad.verifier.column_space import ColumnSpace, on_a_grid
 from netpurify.lad.verifier.residuals import Candidate, Residuals, SortedSizes
@@ -15,6 +16,10 @@ from netpurify.lad.verifier.rivals import dominant_rows, dominant_rows_predicted
 _CHANCE = 3.0
 """By chance about (rows - rank) x floor / median(|altered|) residuals fall below the noise floor; this many times that
 number of zeros are discounted."""
+_ACCIDENT = 1e-5
+"""So many zeros are discounted that chance alone gives more with less than this probability."""
+_MOST_ACCIDENTS = 40
+"""Where more are expected, ``_CHANCE`` discounts more than that in any case."""
 REDUNDANT = 1e-8
 """``ColumnSpace.redundancy`` above this: every fitted row is predicted by the other fitted rows."""
 _NEARLY_FREE = 1e-4
@@ -33,11 +38,17 @@ def surplus(space: ColumnSpace, candidate: Candidate, residuals: Residuals) -> N
         whole = np.array([on_a_grid(column[~np.isnan(column)]) for column in candidate.data], np.bool_)
         accidents = np.where(whole, (2 * ties + 4 * np.sqrt(ties)).astype(np.int64), accidents)
     present = np.count_nonzero(~residuals.missing, axis=1)
-    by_chance = _CHANCE * (present - space.rank) * floor / median
-    accidents += np.minimum(by_chance, candidate.data.shape[1]).astype(np.int64)
+    expected = np.minimum((present - space.rank) * floor / median, candidate.data.shape[1])
+    accidents += discounted(expected)
     zero = ~(residuals.altered | residuals.missing)[:, space.live]
     distinct = space.rows.count_distinct(zero & _notices(space, median, floor))
     return np.maximum(distinct - space.rank - np.where(residuals.altered_sizes.count > 0, accidents, 0), 0)
+
+
+def discounted(expected: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many zeros are discounted where so many are ``expected`` by chance, [p]: a multiple, and never too few."""
+    likely = (pdtrc(np.arange(_MOST_ACCIDENTS)[:, None], expected) > _ACCIDENT).sum(axis=0)
+    return np.maximum((_CHANCE * expected).astype(np.int64), likely)
 
 
 def doubted(

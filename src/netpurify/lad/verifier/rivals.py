@@ -128,7 +128,7 @@ def dominant_rows_predicted(space: ColumnSpace, residual: NDArray[np.float64], f
         floor: Residuals up to this count as zero.
     """
     fitted = np.abs(residual) <= floor  # False where missing
-    dominant = 1.0 - np.square(np.linalg.qr(space.compact[fitted])[0]).sum(axis=1) < _PREDICTED
+    dominant = space.freedom(fitted) < _PREDICTED
     dominant |= dominant_rows(space)[fitted]
     if not dominant.any():
         return True
