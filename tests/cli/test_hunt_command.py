@@ -226,6 +226,43 @@ def test_an_interrupted_repair_goes_on(run, place, monkeypatch):
     assert checkpoint.digest(states[0]) == checkpoint.digest(states[1])
 
 
+@pytest.mark.slow
+def test_a_repair_whose_outputs_could_not_be_written_is_not_lost(run, place, monkeypatch):
+    from netpurify.network.policies.unlearning import training
+
+    real, steps = training.Lesson.advance, []
+    monkeypatch.setattr(training.Lesson, "advance", lambda self, state: (steps.append(1), real(self, state))[1])
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "out.safetensors")
+
+    command = ["unlearn", "poisoned.safetensors", *COMMON, *TWO, "-o", place / "out.safetensors", "--resume",
+               place / "run.pt", "--quiet"]  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr("netpurify.cli.unlearn.save", full)
+        done = run(*command)
+    assert done.code == 2
+    assert "No space left on device" in done.message
+    assert [path.name for path in place.iterdir()] == ["run.pt"], "the trained network is there"
+    assert len(steps) == 100
+    assert run(*command).code == 0
+    assert len(steps) == 100, "nothing was trained again"
+    assert [path.name for path in place.iterdir()] == ["out.safetensors"], "now it is somewhere else"
+
+
+@pytest.mark.parametrize("command", ["hunt", "unlearn"])
+def test_files_of_bytes_are_refused_with_what_to_do(run, place, command):
+    sample = data.load("mnist-sample").pixels[:60, None].numpy()
+    for name, pixels in (("bytes.npy", sample), ("floats.npy", sample.astype(np.float32))):
+        np.save(place / name, pixels)
+        out = ["-o", place / "out.safetensors"] if command == "unlearn" else []
+        done = run(command, "poisoned.safetensors", *COMMON, *TWO, *out, "--data", place / name)
+        assert done.code == 2
+        assert "got 0 to 255" in done.message
+        assert "on the command line divide what the file holds by 255" in done.message
+    assert {path.name for path in place.iterdir()} == {"bytes.npy", "floats.npy"}
+
+
 REFUSED = [
     (["--family", "aura"], "--family must be one of wave, field, "),
     (["--expected", "images.npy"], "must be an expectation of healthy networks"),

@@ -49,3 +49,26 @@ def test_bad_input_ends_with_code_2(run, arguments, message, tmp_path, monkeypat
     assert done.code == 2, done.out
     assert message in done.message
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.slow
+def test_a_run_is_extended_from_published_tables(run, tmp_path):
+    page = tmp_path / "docs" / "limits.md"
+    common = ["study", "limits", "--quick", "--engine", "inline"]
+    first = run(*common, "--folder", str(tmp_path / "one"), "--markdown", str(page))
+    assert first.code == 0, first.err
+    tables = page.parent / "results"
+    done = run(*common, "--folder", str(tmp_path / "two"), "--extend", str(tables))
+    assert done.code == 0, done.err
+    assert "2 experiments, 0 trials to run" in done.err
+    one, two = ((tmp_path / name / "quick" / "limits.csv").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_extending_goes_with_a_run(run, tmp_path):
+    done = run("study", "limits", "--quick", "--plan", "--extend", str(tmp_path))
+    assert done.code == 2
+    assert "--extend goes with a run" in done.message
+    done = run("study", "limits", "--quick", "--extend", str(tmp_path), "--folder", str(tmp_path / "results"))
+    assert done.code == 2
+    assert "must hold tables of an earlier run (limits.csv" in done.message

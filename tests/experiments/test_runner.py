@@ -55,8 +55,8 @@ def test_table_has_every_trial_in_order_and_reads_back(tmp_path):
     path = run(STEADY, folder=tmp_path, mode="quick", engine="inline")
     rows = read_table(path)
     assert list(rows[0]) == [
-        "experiment", "width", "law", "trial", "seed", "eps", "recovered", "note", "certified", "proven", "seconds",
-        "failure",
+        "experiment", "width", "law", "trial", "seed", "revision", "eps", "recovered", "note", "certified", "proven",
+        "seconds", "failure",
     ]  # fmt: skip
     assert [(row["width"], row["law"], row["trial"], row["eps"]) for row in rows] == [
         (width, law, trial, eps)

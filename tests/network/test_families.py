@@ -182,6 +182,6 @@ def test_blurring_keeps_a_plain_image_and_takes_contrast_away():
 
 
 def test_a_name_is_given_once():
-    with pytest.raises(ValueError, match=r"'wave' is registered twice"):
+    with pytest.raises(ValueError, match=r"'wave' is registered already"):
         register_family("wave")(FAMILIES["spot"])
     assert FAMILIES["spot"].name == "spot"

@@ -142,6 +142,16 @@ def test_what_healthy_networks_show_and_what_nobody_knows():
     assert "close" not in own  # the only family is suspect
 
 
+def test_what_is_never_calibrated_says_both_levels_and_the_strongest_finding():
+    unknown = HealthyLevel(0.0, 0.0, 0.0, 0.0, 0)
+    one = made.family("spot", {3: 1.0, 4: 0.44}, made.drawn("wave", (1, 8, 8)), unknown)
+    hunt = made.hunted([one])
+    assert not hunt.suspects
+    (said,) = [one.text for one in report.summarise(hunt).statements if one.label == "not calibrated"]
+    assert "suspect only from 75 points together with a success of 90 % on" in said
+    assert "The strongest, spot, leads to class 3 with 100 %" in said
+
+
 @pytest.mark.parametrize(("margin", "close"), [(0.30, False), (0.49, True), (0.5, False)])
 def test_what_is_close_is_not_suspect(margin, close):
     level = HealthyLevel(0.0, 0.4, 0.0, 0.0, 3)  # suspect from 50 points or a success of 70 % on

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from netpurify.findings import Experiment, Mode
 
 
+_OTHER_MODES: dict[Mode, str] = {
+    "quick": "",
+    "default": "; --quick takes smaller grids, --full all trials",
+    "full": "",
+}
+"""What is said of other modes to somebody who chose none."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """Which trials are run, and where; each field is an option of the command line."""
@@ -29,7 +37,7 @@ class RunOptions:
     jobs: Annotated[
         int | None, typer.Option(min=1, max=10**6, help="Trials at the same time; all cores if not given.")
     ] = None
-    engine: Annotated[str, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port.")] = (
+    engine: Annotated[str, typer.Option(help="processes, inline, dask, dask://host:port, ray or ray://host:port.")] = (
         "processes"
     )
     folder: Annotated[Path, typer.Option(help="Where tables are kept; a second run goes on from there.")] = Path(
@@ -85,14 +93,14 @@ class RunOptions:
         return {"folder": folder, "mode": self.mode, "trials": trials, "engine": self.engine, "jobs": self.jobs}
 
 
-def say_cost(plans: dict[str, experiments.RunPlan]) -> None:
-    """Say in one line what is left to do."""
+def say_cost(plans: dict[str, experiments.RunPlan], mode: Mode) -> None:
+    """Say in one line what is left to do, and in which mode."""
     left = sum(plan.wall_seconds for plan in plans.values())
     missing = sum(plan.total - plan.done for plan in plans.values())
     workers = max(plan.workers for plan in plans.values())
     note(
-        f"{plural(len(plans), 'experiment')}, {plural(missing, 'trial')} to run, about {duration(left)} on "
-        f"{plural(workers, 'worker')}"
+        f"mode {mode}: {plural(len(plans), 'experiment')}, {plural(missing, 'trial')} to run, about "
+        f"{duration(left)} on {plural(workers, 'worker')}{_OTHER_MODES[mode]}"
     )
 
 

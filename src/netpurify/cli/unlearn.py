@@ -54,7 +54,7 @@ def unlearn(
 
     from netpurify.cli.progress import unlearning
 
-    policy = netpurify.Unlearn(**search.settings(source), max_disagreement=max_disagreement, resume=resume)
+    policy = netpurify.Unlearn(**search.settings(source), max_disagreement=max_disagreement, resume=resume, keep=True)
     with prints_aside(), unlearning(count_inputs(inputs), search.number, quiet=target.quiet) as follow:
         result = netpurify.network.purify(model, inputs, policy=policy, batch=source.batch, progress=follow)
     summary = netpurify.report.summarise(result)
@@ -68,6 +68,8 @@ def unlearn(
             if not result.changed and not target.quiet:
                 show_line("nothing was changed: the weights are written as they came, bit for bit")
             target.say_written()
+    if resume is not None and result.changed:
+        resume.unlink(missing_ok=True)  # only now is the repair somewhere else
     return summary.exit_code
 
 

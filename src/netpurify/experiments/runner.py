@@ -224,6 +224,7 @@ def _assemble(experiment: Experiment, trials: Iterable[PlannedTrial], records: I
         if record is None:
             continue
         head = {"experiment": experiment.name, **trial.settings, "trial": trial.number, "seed": trial.seed}
+        head["revision"] = record.revision
         tail = {"seconds": record.seconds, "failure": record.failure}
         measured: list[TableRow] = [{}] if record.failure is not None else record.rows
         rows.extend({**head, **row, **tail} for row in measured)

@@ -13,7 +13,7 @@ from netpurify.findings import MODES, Experiment, Mode, TableRow
 
 TrialKey = tuple[int, str, int]
 """Which trial: revision of the experiment, settings as text, number of the trial."""
-RESERVED = ("experiment", "trial", "seed", "seconds", "failure")
+RESERVED = ("experiment", "trial", "seed", "revision", "seconds", "failure")
 """Columns that the runner fills in; neither settings nor rows may use their names."""
 
 

@@ -4,8 +4,8 @@
     findings.summarise(findings.select(rows, method="l1"), ["p", "eps"], "W_exact")
 
 An ``Experiment`` says what is measured, and a ``TableRow`` is one measurement. ``PlotPanel`` and ``Line`` describe a
-plot without drawing it. A ``Rule`` says how a claim is judged, a ``Finding`` puts it beside a measurement with its
-``Verdict``s and the ``Evidence`` for them, and a ``Figure`` reads panels and findings from a table and lists its
+plot without drawing it. A ``Rule`` says how a claim is judged, a ``Finding`` puts it beside a measurement with a
+``Verdict`` and the ``Evidence`` for it, and a ``Figure`` reads panels and findings from a table and lists its
 settings, each a ``SettingRow``. Nothing here runs an experiment, draws a plot or knows a network.
 """
 

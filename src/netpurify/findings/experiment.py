@@ -14,7 +14,9 @@ def every_trial(settings: TableRow, number: int) -> bool:
 
 
 Mode = Literal["quick", "default", "full"]
+"""How much of a grid is run, and how many trials of each cell."""
 MODES: tuple[Mode, ...] = get_args(Mode)
+"""All modes, the smallest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,9 @@ class Experiment:
         trials: Number of trials of each cell, by mode; the largest one if cells have different numbers.
         has_trial: Whether the cell with these settings has the trial of this number. Costly cells may have fewer.
         revision: To be raised whenever the trial gives other rows than before, so that old rows are not used.
+        together: Names of settings; trials that have these and the seed in common are made from one thing, such as one
+            trained network, and ``netpurify study --extend`` takes them from an earlier table all or none. None if
+            every trial stands by itself.
     """
 
     name: str
@@ -45,3 +50,4 @@ class Experiment:
     trials: Mapping[Mode, int]
     has_trial: Callable[[TableRow, int], bool] = every_trial
     revision: int = 1
+    together: tuple[str, ...] | None = None

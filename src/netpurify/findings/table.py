@@ -21,6 +21,7 @@ from netpurify.atomic import write_atomically
 from netpurify.errors import InputError, JournalError
 
 Scalar = bool | int | float | str | None
+"""A value of a table; ``None`` is an empty field."""
 TableRow = dict[str, Scalar]
 """One row of a table: a value for each column, by the column's name."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")

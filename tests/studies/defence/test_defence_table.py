@@ -223,14 +223,3 @@ def test_tables_make_the_same_page_and_figure_each_time(tmp_path):
     ours, theirs = (text.splitlines() for text in (made[0][0].decode(), (DOCS / "defence-results.md").read_text()))
     differing = [line for line, other in zip(ours, theirs, strict=True) if line != other]
     assert all(" of one core: " in line for line in differing)  # training's time is not among the committed tables
-
-
-def test_figures_of_the_readme_stand_on_the_published_page():
-    lines = (DOCS / "defence-results.md").read_text().splitlines()
-    quoted = (DOCS.parent / "README.md").read_text().split("| network | defence | uses |")[1].split("\n\n")[0]
-    found = [row.split(" | ", 1) for row in quoted.splitlines()[2:]]
-    assert len(found) == 9
-    for network, cells in found:
-        start = next(at for at, line in enumerate(lines) if line.startswith(f"## {network[2:]}") and "aside" in line)
-        end = next(at for at in range(start + 1, len(lines)) if lines[at].startswith("## "))
-        assert f"| {cells}" in lines[start:end], (network, cells)

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from netpurify.experiments import trials_of
+from netpurify.experiments.studies.defence.baseline import CleanData
 from netpurify.experiments.studies.markdown import number
 from netpurify.experiments.studies.study import RunFacts
-from netpurify.experiments.studies.unlearn import alarms, experiments
+from netpurify.experiments.studies.unlearn import alarms, experiments, rivals
+from netpurify.experiments.studies.unlearn import rows as rows_module
 from netpurify.experiments.studies.unlearn.curve import highest_alarms, pictures
 from netpurify.experiments.studies.unlearn.hunts_page import at_least, at_most, by_network, share
-from netpurify.experiments.studies.unlearn.methods import METHODS
+from netpurify.experiments.studies.unlearn.methods import METHODS, OneAfterTheOther
 from netpurify.experiments.studies.unlearn.page import unlearn_page
 from netpurify.findings import read_table
 
+CELL = {"network": "sample_cnn", "attack": "patch", "method": "unlearn", "images": 500, "hunt": 0}
 TABLE = Path(__file__).parents[3] / "docs" / "results" / "hunts.csv.gz"
 
 
@@ -86,7 +89,9 @@ def test_the_page_says_what_the_tables_say():
         repair("unlearn", 0.83, 0.95, hunt=2, suspects=""), repair("I-BAU", 0.77, 0.021),
         repair("nothing", 0.8, 0.9, attack="adaptive"), repair("unlearn", 0.8, 0.9, attack="adaptive", suspects=""),
     ]  # fmt: skip
+    rivals = [repair("nothing", 0.9, 0.97, floor=0.07), repair("unlearn", 0.91, 0.02), repair("NAD", 0.88, 0.3)]
     tables = {"hunts": [*healthy(), *poisoned(), *poisoned(attack="adaptive")], "unlearnt": repairs, "opinions": []}
+    tables["rivals"] = rivals
     page = unlearn_page(tables, RunFacts("the command", 7200.0))
     assert "patch<br>95.0, floor 4.0" in page
     assert "| **unlearn** | inputs | -0.4 / 33.7 |" in page, "the mean over three hunts"
@@ -96,6 +101,14 @@ def test_the_page_says_what_the_tables_say():
     assert "| ResNet with BatchNorm, CIFAR-10 | 0 of 2 | 1 of 1, at most 100 % |" in page, "seed 2 raised an alarm"
     assert "| networks in which every hunt finds it |  |  | 1 of 1, at least 5 % |  |" in page
     assert "| spot | 0.25 | 0.30 | 0.65 | 0.30 | 0.65 | 2 | 2 | 50 |" in page
+    left = page.split("## Repairs that leave a backdoor")[1].split("\n## ")[0]
+    assert "Of 3 repairs by `unlearn` with 500 images" in left
+    line = "| ResNet with BatchNorm, CIFAR-10 | patch | 1 | 2 | spot | 95.0 | 95.0 | 0.20 |"
+    assert [row for row in left.splitlines() if row.startswith("| ResNet")] == [line], "one of three is above the floor"
+    costlier = page.split("## Costlier repairs")[1].split("\n## ")[0]
+    assert "patch<br>97.0, floor 7.0" in costlier
+    assert "| **unlearn** | inputs | +1.0 / 2.0 |\n| NAD | labels | -2.0 / 30.0 |" in costlier, "less its own accuracy"
+    assert "Costlier repairs" not in unlearn_page(tables | {"rivals": []}, RunFacts("the command", 7200.0))
     unseen = page.split("## Attacks set aside")[1].split("## ")[0]
     assert "adaptive<br>90.0, floor 4.0" in unseen
     assert "+0.0 / 90.0" in unseen
@@ -133,23 +146,23 @@ def test_a_class_that_users_are_not_told_of_is_not_found():
 
 
 def test_every_cell_of_the_full_mode_is_of_a_known_method_and_costs_something():
-    hunts, repairs, seconds = experiments(Path("anywhere"))
+    hunts, repairs, rivals, seconds = experiments(Path("anywhere"))
     assert {cell["method"] for cell in repairs.grid("full")} == set(METHODS)
     assert {cell["images"] for cell in repairs.grid("full")} == {50, 100, 500, 1000}
     assert all(cell.keys() == {"network", "attack", "hunt"} for cell in hunts.grid("full"))
-    assert all(cell.keys() == {"network", "attack"} for cell in seconds.grid("full"))
+    assert all(cell.keys() == {"network", "attack"} for cell in (*seconds.grid("full"), *rivals.grid("full")))
 
 
 @pytest.mark.parametrize("mode", ["quick", "default", "full"])
 def test_every_repair_has_the_network_as_it_came_beside_it(mode):
-    _, repairs, _ = experiments(Path("anywhere"))
+    _, repairs, *_ = experiments(Path("anywhere"))
     planned = [(trial.settings, trial.number) for trial in trials_of(repairs, mode=mode)]
     bases = {(cell["network"], cell["attack"], seed) for cell, seed in planned if cell["method"] == "nothing"}
     assert {(cell["network"], cell["attack"], seed) for cell, seed in planned} == bases
 
 
 def test_more_healthy_networks_are_set_aside_than_a_rate_of_five_percent_takes():
-    hunts, _, _ = experiments(Path("anywhere"))
+    hunts, *_ = experiments(Path("anywhere"))
     rows = [trial.settings | {"seed": trial.number} for trial in trials_of(hunts, mode="full")]
     healthy = [row for row in rows if row["attack"] == "none"]
     aside = {(row["network"], row["seed"]) for row in healthy if not alarms.calibrated_on(row)}
@@ -169,17 +182,44 @@ def test_the_levels_of_the_package_are_those_of_the_committed_table():
 
 @pytest.mark.slow
 def test_a_trial_hunts_and_repairs_a_small_network(tmp_path):
-    hunts, repairs, _ = experiments(tmp_path)
+    hunts, repairs, *_ = experiments(tmp_path)
     rows = hunts.trial({"network": "sample_cnn", "attack": "patch", "hunt": 0}, 0)
     spot = next(one for one in rows if one["family"] == "spot")
     assert spot["class"] == spot["target"] == 0
     assert spot["margin"] == pytest.approx(spot["success"] - spot["runner_up"])
     assert spot["margin"] > 0.5
-    cell = {"network": "sample_cnn", "attack": "patch", "method": "unlearn", "images": 500, "hunt": 0}
-    (after,) = repairs.trial(cell, 0)
-    (before,) = repairs.trial(cell | {"method": "nothing"}, 0)
+    (after,) = repairs.trial(CELL, 0)
+    (before,) = repairs.trial(CELL | {"method": "nothing"}, 0)
     assert before["asr"] > 0.9
     assert after["asr"] < 0.1
     assert after["accuracy"] > before["accuracy"] - 0.02
     assert after["suspects"] == "0"
     assert before["floor"] == after["floor"] < 0.05
+
+
+@pytest.mark.slow
+def test_every_repair_is_of_the_same_weights_and_the_first_of_two_is_done_once(tmp_path, monkeypatch):
+    names, done = ("nothing", "defend", "NAD", "defend, then NAD"), []
+    nad, own = METHODS["NAD"], METHODS["defend"]
+
+    class Counted(type(own)):
+        def mend(self, network, clean, /):
+            done.append(network)
+            return super().mend(network, clean)
+
+    pair = OneAfterTheOther(Counted(), nad)
+    monkeypatch.setattr(rivals, "METHODS", METHODS | {"defend": Counted(), "defend, then NAD": pair})
+    monkeypatch.setattr(rivals, "RIVALS", names)
+    *_, experiment, _ = experiments(tmp_path)
+    rows = experiment.trial({"network": "sample_cnn", "attack": "patch"}, 0)
+    assert [row["method"] for row in rows] == [*names]
+    assert len(done) == 1
+    assert rows[0]["asr"] > 0.9 > 0.05 > rows[0]["floor"]
+    assert {row["floor"] for row in rows} == {rows[0]["floor"]}
+    assert rows[3]["repair_seconds"] > rows[1]["repair_seconds"] > 0.0
+    (alone,) = rows_module.repaired(CELL | {"method": "nothing"}, 0, folder=str(tmp_path / "networks"))
+    assert (alone["asr"], alone["accuracy"]) == (rows[0]["asr"], rows[0]["accuracy"])
+    scenario = rows_module.scenario_of(CELL, 0)
+    clean = CleanData(*scenario.clean(500), None, 0, augmented=True)
+    both = pair.repair(rows_module.network_of(scenario, str(tmp_path / "networks")), clean)
+    assert rows_module.judge(scenario, both)["accuracy"] == rows[3]["accuracy"]

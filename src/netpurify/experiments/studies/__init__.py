@@ -18,6 +18,7 @@ from netpurify.experiments.studies import (
     third_party,
     unlearn,
 )
+from netpurify.experiments.studies.earlier import take_up
 from netpurify.experiments.studies.study import (
     RunFacts,
     Study,
@@ -33,4 +34,14 @@ STUDIES: dict[str, Study] = {
     for module in (defence, recovery, healthy, third_party, evidence, limits, half, optimisers, architectures, unlearn)
 }
 
-__all__ = ["STUDIES", "RunFacts", "Study", "Tables", "failed_trials", "require_libraries", "table_path", "write_page"]
+__all__ = [
+    "STUDIES",
+    "RunFacts",
+    "Study",
+    "Tables",
+    "failed_trials",
+    "require_libraries",
+    "table_path",
+    "take_up",
+    "write_page",
+]

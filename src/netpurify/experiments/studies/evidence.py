@@ -30,7 +30,7 @@ Made by `{commands}` in {core_time} of one core ([the table itself](results/evid
 tenths of the rows of every column are altered. *Recovered*: columns whose status is `RECOVERED`. *False*: those of them
 in which an altered entry is called unaltered. *Solved*: columns whose rows with a residual are exactly the altered
 ones. *Kept*: share of the solved columns that are called `RECOVERED`. *Verify differs*: columns to which `lad.verify`
-gives another status than `lad.solve`.
+gives another status than `lad.solve`. [evidence.md](evidence.md) has the theorem, its proof and its assumptions.
 
 {table}
 """

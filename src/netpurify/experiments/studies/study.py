@@ -142,8 +142,16 @@ def table_path(folder: Path, name: str) -> Path:
     Raises:
         InputError: The folder has neither.
     """
-    candidates = [folder / f"{name}.csv", folder / f"{name}.csv.gz"]
-    for path in candidates:
+    for path in _table_files(folder, name):
         if path.is_file():
             return path
     raise InputError(f"{folder} must hold {name}.csv or {name}.csv.gz; it has neither; run the experiment first")
+
+
+def has_table(folder: Path, name: str) -> bool:
+    """Whether the folder has the table, compressed or not."""
+    return any(path.is_file() for path in _table_files(folder, name))
+
+
+def _table_files(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}.csv", folder / f"{name}.csv.gz"]

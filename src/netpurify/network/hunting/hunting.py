@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from netpurify.errors import InputError
 from netpurify.network.adapter.capture import Data
+from netpurify.network.hunting.asking import check_families
 from netpurify.network.hunting.expectation import Expectation, expectation_for
 from netpurify.network.hunting.families import FAMILIES, TriggerFamily
 from netpurify.network.hunting.records import FamilyHunt, Hunt
@@ -152,11 +153,8 @@ def choose_families(asked: Collection[str | type[TriggerFamily]] | None) -> tupl
         if isinstance(one, str) and one not in FAMILIES:
             raise InputError(f"a family must be one of {', '.join(FAMILIES)}; got {one!r}")
         found = FAMILIES[one] if isinstance(one, str) else one
-        if not (isinstance(found, type) and issubclass(found, TriggerFamily)):
-            raise InputError(f"a family must be a name or a subclass of TriggerFamily; got {found!r}")
-        if not hasattr(found, "name"):
-            raise InputError(f"the family {found.__name__} has no name; decorate it with register_family")
         chosen.append(found)
+    check_families(chosen)
     return tuple(dict.fromkeys(chosen))
 
 
@@ -229,8 +227,9 @@ def _to_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> T
     pixels = images * scale + centre
     if bool((pixels < -_MARGIN).any()) or bool((pixels > 1.0 + _MARGIN).any()):
         raise InputError(
-            f"images must lie in [0, 1] before they are normalised; got {pixels.min():.4g} to {pixels.max():.4g}; give "
-            "the mean and std with which they were normalised, or for values from 0 to 255 std=[1/255]; on the command "
-            "line files must hold values in [0, 1], and --mean and --std are applied to them"
+            f"images must lie in [0, 1] before they are normalised; got {pixels.min():.4g} to {pixels.max():.4g}; in "
+            "Python give the mean and std with which they were normalised, or std=[1/255] for a network that takes "
+            "values from 0 to 255; on the command line divide what the file holds by 255: --mean and --std are applied "
+            "to values in [0, 1], and --std 0.003921568627 is for a network that takes values from 0 to 255"
         )
     return pixels.clamp(0.0, 1.0)

@@ -11,6 +11,7 @@ from torch.nn import functional
 from netpurify.errors import InputError
 from netpurify.network.adapter.batches import remedy
 from netpurify.network.adapter.capture import Forward, first_tensor
+from netpurify.network.hunting.asking import after_a_step, applied
 from netpurify.network.hunting.families.family import TriggerFamily
 from netpurify.network.policies.defence.inputs import divide
 
@@ -93,16 +94,7 @@ def stamped(triggers: Sequence[TriggerFamily], numbers: Sequence[Tensor], parts:
     Raises:
         InputError: A trigger gives something else than changed inputs.
     """
-    changed = []
-    for trigger, parameters, part in zip(triggers, numbers, parts, strict=True):
-        made = trigger.apply(part, parameters)
-        if not isinstance(made, Tensor) or made.shape != part.shape:
-            got = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
-            raise InputError(
-                f"the family {trigger.name!r} must keep the shape of inputs {list(part.shape)}; apply gave {got}"
-            )
-        changed.append(made)
-    joined = torch.cat(changed)
+    joined = torch.cat([applied(*one) for one in zip(triggers, parts, numbers, strict=True)])
     if triggers[0].images and not bool(((joined >= -_OUTSIDE) & (joined <= 1.0 + _OUTSIDE) | joined.isnan()).all()):
         raise InputError(
             f"the family {triggers[0].name!r} must leave images within [0, 1]; apply gave values from "
@@ -215,26 +207,3 @@ class Ground:
             for place, slope in zip(places, slopes, strict=True):
                 climbed[place] = after_a_step(triggers[place], slope)
         return climbed
-
-
-def after_a_step(trigger: TriggerFamily, slope: Tensor | None) -> TriggerFamily:
-    """The trigger after one step along a slope; itself if there is none, or if the step leads to no number."""
-    if slope is None or not slope.numel() or not bool(slope.isfinite().all()):
-        return trigger
-    moved = checked(type(trigger), trigger.climb(slope))
-    return moved if bool(moved.parameters.isfinite().all()) else trigger
-
-
-def checked(family: type[TriggerFamily], made: Any) -> TriggerFamily:
-    """What ``draw``, ``scout`` or ``climb`` of a family gave.
-
-    Raises:
-        InputError: It is no trigger with numbers.
-    """
-    numbers = getattr(made, "parameters", None)
-    if not isinstance(made, TriggerFamily) or not isinstance(numbers, Tensor) or not numbers.is_floating_point():
-        raise InputError(
-            f"the family {family.name!r} must draw and climb to triggers, TriggerFamily with a float tensor as "
-            f"parameters; got {type(made).__name__} with {type(numbers).__name__}"
-        )
-    return made

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from netpurify.errors import InputError
+from netpurify.network.hunting.asking import drawn, scouted
 from netpurify.network.hunting.families.family import TriggerFamily
-from netpurify.network.hunting.scoring import Ground, checked
+from netpurify.network.hunting.scoring import Ground
 
 ROUNDS = ((3, 20, 3), (6, 20, 3), (8, 20, 0), (20, 0, 0))
 """Inputs for each trigger, triggers that go on, and variations that are added for each of them, round by round.
@@ -75,12 +75,7 @@ def search(
     """
     shape = tuple(ground.inputs.shape[1:])
     aims = torch.arange(ground.classes) if goals is None else torch.tensor(goals)
-    group = list(
-        family.scout(generator, shape, lambda triggers, each: ground.rates(triggers, each, generator)[:, aims])
-    )
-    if not group:
-        raise InputError(f"the family {family.name!r} must give some triggers to begin with; scout gave none")
-    group = [checked(family, one) for one in group]
+    group = scouted(family, generator, shape, lambda triggers, each: ground.rates(triggers, each, generator)[:, aims])
     best = torch.empty(0, dtype=torch.long)
     for number, (each, survivors, children) in enumerate(ROUNDS):
         means = ground.rates(group, each, generator)[:, aims]
@@ -93,7 +88,7 @@ def search(
         if last:
             break
         group = [group[place] for place in best.flatten().unique().tolist()]
-        group += [checked(family, family.draw(generator, shape, one)) for one in group for _ in range(children)]
+        group += [drawn(family, generator, shape, one) for one in group for _ in range(children)]
     targets = aims.expand(len(best), -1).flatten()
     group = [group[place] for place in best.flatten().tolist()]
     for _ in range(STEPS):

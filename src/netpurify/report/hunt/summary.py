@@ -89,11 +89,21 @@ def hunt_statements(result: Hunt) -> list[Statement]:
         statements.append(
             Statement(
                 f"Never calibrated, so that nobody knows what healthy networks show: "
-                f"{', '.join(one.family for one in unknown)}. There they are {thresholds(unknown[0])}.",
+                f"{', '.join(one.family for one in unknown)}. There they are {thresholds(unknown[0])}. "
+                f"{_strongest_unknown(unknown)}",
                 "not calibrated",
             )
         )
     return statements
+
+
+def _strongest_unknown(unknown: list[FamilyHunt]) -> str:
+    """The highest success where nothing is calibrated, and what to do about it."""
+    one = max(unknown, key=lambda one: one.best.success)
+    return (
+        f"The strongest, {one.family}, leads to class {one.best.target} with {percent(one.best.success)}. Hunt in some "
+        "healthy networks of this kind, and calibrate with them, before you rely on this."
+    )
 
 
 def families_word(result: Hunt) -> str:

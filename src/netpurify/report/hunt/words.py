@@ -46,7 +46,10 @@ def found_words(one: FamilyHunt) -> str:
 def thresholds(one: FamilyHunt) -> str:
     """From when on a family is suspect."""
     level = one.expected
-    return f"suspect from {points(level.threshold)} or a success of {percent(level.success_threshold)} on"
+    margin, success = points(level.threshold), percent(level.success_threshold)
+    if not level.hunts:
+        return f"suspect only from {margin} together with a success of {success} on"
+    return f"suspect from {margin} or a success of {success} on"
 
 
 def suspect_families(hunt: Hunt) -> list[FamilyHunt]:

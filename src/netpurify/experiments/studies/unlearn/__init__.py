@@ -15,14 +15,17 @@ from netpurify.experiments.studies.unlearn.curve import pictures
 from netpurify.experiments.studies.unlearn.methods import METHODS
 from netpurify.experiments.studies.unlearn.opinions import second_opinions
 from netpurify.experiments.studies.unlearn.page import unlearn_page
+from netpurify.experiments.studies.unlearn.rivals import every_repair
 from netpurify.experiments.studies.unlearn.rows import COUNT, hunted, repaired
 from netpurify.findings import Experiment, Mode, TableRow
 
+ONE_NETWORK = ("network", "attack")
+"""Settings that, with the seed, say which network is trained."""
 HUNTS = (0, 1, 2)
 """Seeds of the hunts."""
 COUNTS = (50, 100, 500, 1000)
 """Numbers of clean images."""
-ATTACKED = {"mnist_cnn": (0, 1, 2), "resnet": (2,), "vgg": (2,)}
+ATTACKED = {"mnist_cnn": (0, 1, 2), "fashion_cnn": (0, 1, 2), "resnet": (2,), "vgg": (2,)}
 """Seeds of the attacked networks of each kind; each seed has its own initial weights, target class and images, and seed
 2 other triggers too. Large networks of other seeds are left out: on many of them something was chosen."""
 UNSEEN = (1, 2)
@@ -35,7 +38,13 @@ SECONDS = {"unlearn": 45.0, "defend": 8.0, "I-BAU": 25.0, "RNP": 8.0, "NAD": 55.
            "ANP, 2,000 iterations": 400.0}  # fmt: skip
 """About how long each repair takes on the ResNet with 500 images, on one core."""
 COSTLY = {"unlearn, then defend", "defend, then unlearn", "NAD", "FT-SAM", "ANP, 2,000 iterations"}
-"""Repairs that are tried on the small network alone, with one seed."""
+"""Repairs that are tried on the small networks alone, with one seed; on a ResNet they are tried in ``rivals``."""
+SEVERAL_COUNTS = ("mnist_cnn", "resnet")
+"""Networks on which other numbers of images are tried."""
+RIVALLED = {"short_resnet": ("patch",)}
+"""Attacks on large networks on which every repair is tried, with one seed."""
+ONCE = {"fashion_cnn": (0, 1)}
+"""Seeds of attacked networks that are hunted and unlearnt with one seed of a hunt."""
 ONE_SEED = 2
 """The seed of networks of which one is tried: with costly repairs, and with other numbers of images."""
 
@@ -64,16 +73,17 @@ def _hunts(mode: Mode) -> list[TableRow]:
 
 
 def _hunted(cell: TableRow, seed: int) -> bool:
-    """Some networks of each kind are hunted three times; further ones are healthy, and hunted once."""
+    """Some networks of each kind are hunted three times; further ones, most of them healthy, are hunted once."""
     if cell["attack"] != "none":
-        return _attacked(cell, seed)
+        return _attacked(cell, seed) and (cell["hunt"] == 0 or not _once(cell, seed))
     return seed < HEALTHY.get(str(cell["network"]), 1) and (seed < HUNTED_THRICE or cell["hunt"] == 0)
 
 
 def _repairs(mode: Mode) -> list[TableRow]:
     """Every repair with 500 images; ``unlearn`` with every hunt, and with other numbers of images once.
 
-    RNP needs BatchNorm, which the networks for grey images do not have.
+    RNP needs BatchNorm, which the networks for grey images do not have, and prunes nothing in the others. ANP takes a
+    minute for the smallest network.
     """
     cells = []
     for pair in _pairs(mode):
@@ -81,18 +91,35 @@ def _repairs(mode: Mode) -> list[TableRow]:
         for method in METHODS if mode != "quick" else ("nothing", "unlearn"):
             if method in COSTLY and not (known and pair["network"] in GREY):
                 continue
+            if method == "ANP, 2,000 iterations" and pair["network"] != "mnist_cnn":
+                continue
             if method == "RNP" and pair["network"] in GREY:
                 continue
             seeds = HUNTS if method == "unlearn" and known else (0,)
             cells += [pair | {"method": method, "images": COUNT, "hunt": seed} for seed in seeds]
-        if mode == "full" and known and pair["network"] != "vgg":
+        if mode == "full" and known and pair["network"] in SEVERAL_COUNTS:
             cells += [pair | {"method": "unlearn", "images": count, "hunt": 0} for count in COUNTS if count != COUNT]
     return cells
 
 
 def _repaired(cell: TableRow, seed: int) -> bool:
     once = cell["method"] in COSTLY or cell["images"] != COUNT
-    return _attacked(cell, seed) and (seed == ONE_SEED or not once)
+    return _attacked(cell, seed) and (seed == ONE_SEED or not once) and (cell["hunt"] == 0 or not _once(cell, seed))
+
+
+def _once(cell: TableRow, seed: int) -> bool:
+    return seed in ONCE.get(str(cell["network"]), ())
+
+
+def _rivals(mode: Mode) -> list[TableRow]:
+    """Networks of which each is repaired in every way."""
+    if mode != "full":
+        return [{"network": "sample_cnn" if mode == "quick" else "mnist_cnn", "attack": "patch"}]
+    return [{"network": network, "attack": attack} for network, attacks in RIVALLED.items() for attack in attacks]
+
+
+def _rivalled(cell: TableRow, seed: int) -> bool:
+    return seed == (0 if cell["network"] == "sample_cnn" else ONE_SEED)
 
 
 def _opinions(mode: Mode) -> list[TableRow]:
@@ -124,6 +151,7 @@ def experiments(folder: Path) -> tuple[Experiment, ...]:
             trials={"quick": 1, "default": 3, "full": max(HEALTHY.values())},
             has_trial=_hunted,
             revision=2,
+            together=ONE_NETWORK,
         ),
         Experiment(
             name="unlearnt",
@@ -134,6 +162,16 @@ def experiments(folder: Path) -> tuple[Experiment, ...]:
             trials={"quick": 1, "default": 3, "full": 3},
             has_trial=_repaired,
             revision=2,
+            together=ONE_NETWORK,
+        ),
+        Experiment(
+            name="rivals",
+            title="what is left of attacks after every repair of one and the same network",
+            grid=_rivals,
+            trial=partial(every_repair, folder=networks),
+            cost=lambda cell: 2.0 + _scale(cell) * 350.0,
+            trials={"quick": 1, "default": 3, "full": 3},
+            has_trial=_rivalled,
         ),
         Experiment(
             name="opinions",

@@ -71,7 +71,11 @@ def draw(rows: list[TableRow]) -> "Figure":
                            linewidth=2.0, label=f"{kind} ({len(alarms)} hunts)")  # fmt: skip
         panel.axvline(1.0, color="black", linewidth=1.0, linestyle=":")
         panel.set(
-            title=TITLES[network], xlabel="level, as a share of what is suspect", xlim=(0, 1.02 * END), ylim=(0, 103)
+            title=TITLES[network],
+            xlabel="level, as a share of what is suspect",
+            xlim=(0, 1.02 * END),
+            ylim=(0, 103),
+            xticks=[0.0, 0.5, 1.0, 1.5, 2.0],
         )
         panel.grid(alpha=0.3)
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False, fontsize=9)

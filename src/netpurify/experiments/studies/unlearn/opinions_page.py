@@ -42,7 +42,7 @@ the hunt finds nothing ({silent_many} and {silent_few}). The last one is the med
 left of the attack. Along the way the alarm of the hunt after the repair tells most, before a class is suspect, and
 families held back from training, a direction of the activations and the size of a free pattern tell less. Of repairs
 that went all the way none left a backdoor here, so these figures say nothing of a repair that is trained to the end
-and fails silently, as one did in an experiment.
+and fails silently, as one on Fashion-MNIST did (see above), and one in an experiment.
 
 ![Indicators and what is left of the attack](figures/opinions.svg)
 

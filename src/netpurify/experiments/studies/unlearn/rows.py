@@ -25,7 +25,7 @@ COUNT = 500
 
 def hunted(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
     """Hunt in one network: one row for each family."""
-    scenario = _scenario(settings, seed)
+    scenario = scenario_of(settings, seed)
     with one_torch_thread():
         network = network_of(scenario, folder)
         images, _ = scenario.clean(COUNT)
@@ -50,7 +50,7 @@ def hunted(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
 
 def repaired(settings: TableRow, seed: int, *, folder: str) -> list[TableRow]:
     """Let one method repair one network, and judge the result."""
-    scenario = _scenario(settings, seed)
+    scenario = scenario_of(settings, seed)
     method = METHODS[str(settings["method"])]
     with one_torch_thread():
         network = network_of(scenario, folder)
@@ -80,7 +80,8 @@ def _repair(name: str, network: nn.Module, clean: CleanData) -> tuple[TableRow, 
     return known, result.model
 
 
-def _scenario(settings: TableRow, seed: int) -> UnlearnScenario:
+def scenario_of(settings: TableRow, seed: int) -> UnlearnScenario:
+    """The network and the attack of a cell."""
     return UnlearnScenario(str(settings["network"]), str(settings["attack"]), seed)
 
 

@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import torch
 from torch import Tensor
 
+from netpurify.errors import InputError
+
 Shape = tuple[int, ...]
 Try = Callable[[Sequence["TriggerFamily"], int], Tensor]
 """Tries triggers on so many inputs each: mean probability of every class over inputs of others [triggers, classes]."""
@@ -61,18 +63,28 @@ FAMILIES: dict[str, type[TriggerFamily]] = {}
 def register_family(name: str) -> Callable[[Class], Class]:
     """A decorator that adds a class to ``FAMILIES`` under ``name``.
 
+    A class that is defined again, as when a cell of a notebook is run twice, replaces the earlier one.
+
     Raises:
-        ValueError: Another class has that name.
+        InputError: The name is no text, or another class has it.
     """
+    if not isinstance(name, str) or not name:
+        raise InputError(f'a family must have a name, as in @register_family("stripes"); got {name!r}')
 
     def add(family: Class) -> Class:
-        if name in FAMILIES:
-            raise ValueError(f"the family {name!r} is registered twice; choose another name")
+        earlier = FAMILIES.get(name)
+        if earlier is not None and _place(earlier) != _place(family):
+            raise InputError(f"the family {name!r} is registered already, as {_place(earlier)}; choose another name")
         family.name = name
         FAMILIES[name] = family
         return family
 
     return add
+
+
+def _place(family: type) -> str:
+    """Where a class is defined."""
+    return f"{family.__module__}.{family.__qualname__}"
 
 
 def real(generator: torch.Generator, low: float, high: float) -> float:

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from netpurify.errors import InputError
+from netpurify.network.hunting.asking import after_a_step, drawn
 from netpurify.network.hunting.families.family import TriggerFamily
-from netpurify.network.hunting.scoring import Ground, after_a_step, stamped
+from netpurify.network.hunting.scoring import Ground, stamped
 from netpurify.network.hunting.search import FoundTrigger, generator_for, search
 
 STEPS = 100
@@ -190,16 +191,16 @@ class Lesson:
         movers: dict[int, Opponent] = {}
         if run.pool:
             successes = torch.tensor([one.found.success for one in run.pool])
-            drawn = torch.multinomial(successes, max(1, 3 * count // 4), replacement=True, generator=generator)
-            for place, opponent in enumerate(run.pool[number] for number in drawn.tolist()):
+            numbers = torch.multinomial(successes, max(1, 3 * count // 4), replacement=True, generator=generator)
+            for place, opponent in enumerate(run.pool[number] for number in numbers.tolist()):
                 original = opponent.found.trigger
                 if place % 3 == 1:
                     movers[place] = opponent
-                varied = (original, opponent.moved, type(original).draw(generator, shape, original))
+                varied = (original, opponent.moved, drawn(type(original), generator, shape, original))
                 chosen.append(varied[place % 3])
         while len(chosen) < count:
             family = self.suspects[int(torch.randint(len(self.suspects), (), generator=generator))]
-            chosen.append(family.draw(generator, shape))
+            chosen.append(drawn(family, generator, shape))
         return chosen, movers
 
     def _descend(self, run: UnlearningRun) -> None:

@@ -56,6 +56,7 @@ class Unlearn:
         expected: What hunts in healthy networks show, from ``calibrate``; ``None`` for what this library measured.
         max_disagreement: Refuse if the repaired network disagrees on more than this share of held-out inputs.
         resume: A file in which the run is saved every 25 steps, and from which it goes on after an interruption.
+        keep: Leave that file when the run is done, until its result is written; the same call then needs no training.
     """
 
     families: Collection[str | type[TriggerFamily]] | None = None
@@ -66,6 +67,7 @@ class Unlearn:
     expected: Expectation | None = None
     max_disagreement: float | None = None
     resume: str | Path | None = None
+    keep: bool = False
 
     name: ClassVar[str] = "unlearn"
 
@@ -141,7 +143,8 @@ class _Repair:
         after = self._hunt(ground, self._policy.seed + OTHER_SEED)
         self._progress.end()
         result = self._gathered(repaired, before, after)
-        file.remove()
+        if not self._policy.keep:
+            file.remove()
         return result
 
     def _hunt(self, ground: Ground, seed: int) -> Hunt:
@@ -169,6 +172,7 @@ class _Repair:
                 file.save(run)
             lesson.advance(run)
             self._progress.step(run.step)
+        file.save(run)
         return lesson.finish(run)
 
     def _digest(self, lesson: Lesson) -> str:
