@@ -131,6 +131,7 @@ def _embeddable(svg: str, title: str, description: str) -> str:
     """The drawing alone, with names for screen readers and with ids that no other drawing on the page has."""
     svg = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r"\s+", " ", re.sub(r">\s+<", "><", svg))
+    svg = re.sub(r' id="rows-(\d+-\d+)"', r' data-rows="\1"', svg)
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
     numbers = {name: number for number, name in enumerate(used)}
     # matplotlib's own ids hang on digits that it does not print, so that the prefix must not hang on these ids.

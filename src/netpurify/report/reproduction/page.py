@@ -8,7 +8,7 @@ from netpurify.report.kit.pages import render_page
 from netpurify.report.kit.tables import Cell, Table
 from netpurify.report.reproduction import words
 from netpurify.report.reproduction.belief import beliefs, counted
-from netpurify.report.reproduction.plots import columns_of, draw
+from netpurify.report.reproduction.drawings import scales_of
 from netpurify.report.reproduction.result import FigureResult, require_distinct
 
 _NUMBERS = ("Panel", "Line", "x", "Median", "First quartile", "Third quartile")
@@ -41,7 +41,7 @@ def reproduction_page(
     content = {
         "title": words.TITLE,
         "paper": words.PAPER,
-        "key": words.KEY,
+        "key": f"{words.KEY} {words.POINTING}",
         "nothing": words.NOTHING,
         "conclusion": conclusion,
         "counted": counted(results),
@@ -53,9 +53,10 @@ def reproduction_page(
         "about": list(about.items()),
         "digests": Table.of(("File", "SHA-256"), list((digests or {}).items()), label="Digests", kind="digests"),
         "rules": [_rule(links[use.rule], use) for use in rules],
+        "jumps": {_link(result): _short(result) for result in results},
         "figures": [_figure(result, results, links) for result in results],
     }
-    return render_page("reproduction.html", content, styles=("page.css",))
+    return render_page("reproduction.html", content, styles=("page.css",), script="plots.js")
 
 
 def _summary(results: Sequence[FigureResult]) -> Table:
@@ -77,6 +78,10 @@ def _link(result: FigureResult) -> str:
     return f"figure-{result.figure.number}"
 
 
+def _short(result: FigureResult) -> str:
+    return f"Figure {result.figure.number}"
+
+
 def _muted(count: str) -> Cell:
     """A count that steps back if it is zero, so that the eye finds the others."""
     return Cell(count, style="none" if count == "0" else "some")
@@ -94,6 +99,7 @@ def _rule(link: str, use: words.RuleUse) -> dict[str, Any]:
 
 
 def _figure(result: FigureResult, results: Sequence[FigureResult], links: Mapping[Rule, str]) -> dict[str, Any]:
+    short = _short(result)
     settings = [(row.name, row.paper, row.here, row.why) for row in result.figure.settings]
     claims = [
         (_claim(it, links), it.measured, _verdict(it.by_measure), _verdict(it.against_nothing), it.why)
@@ -103,16 +109,18 @@ def _figure(result: FigureResult, results: Sequence[FigureResult], links: Mappin
     return {
         "link": _link(result),
         "name": result.name,
-        "settings": Table.of(words.SETTINGS, settings, label="Settings", kind="settings"),
-        "drawings": _drawings(result),
-        "numbers": _numbers(result.panels),
+        "settings": Table.of(words.SETTINGS, settings, label=f"Settings of {short}", kind="settings"),
+        "scales": scales_of(result.panels, result.name),
+        "numbers": _numbers(result.panels, short),
         "measured": bool(result.findings),
-        "findings": Table.of(words.CLAIMS, claims, label="Claims and measurements", kind="findings"),
-        "additions": Table.of(words.ADDITIONS, own, label="What we add", kind="findings own"),
-        "evidence": [_evidence(finding) for finding in result.findings if finding.evidence],
+        "findings": Table.of(words.CLAIMS, claims, label=f"Claims and measurements of {short}", kind="findings"),
+        "additions": Table.of(words.ADDITIONS, own, label=f"What we add to {short}", kind="findings own"),
+        "evidence": [_evidence(finding, short) for finding in result.findings if finding.evidence],
         "remarks": result.figure.remarks,
         "effort": words.effort_of(result, results),
-        "failures": Table.of(words.FAILURES, words.failures_of(result), label="Failed trials", kind="failures"),
+        "failures": Table.of(
+            words.FAILURES, words.failures_of(result), label=f"Failed trials of {short}", kind="failures"
+        ),
     }
 
 
@@ -121,25 +129,20 @@ def _claim(finding: Finding, links: Mapping[Rule, str]) -> Cell:
     return Cell(finding.claim, link=links[finding.rule])
 
 
-def _evidence(finding: Finding) -> tuple[str, list[tuple[str, Table]]]:
+def _evidence(finding: Finding, figure: str) -> tuple[str, list[tuple[str, Table]]]:
     tables = [
-        (one.title, Table.of(one.columns, one.rows, label=one.title, kind="evidence", stacked=False))
+        (
+            one.title,
+            Table.of(
+                one.columns, one.rows, label=f"{figure}: {finding.claim}: {one.title}", kind="evidence", stacked=False
+            ),
+        )
         for one in finding.evidence
     ]
     return finding.claim, tables
 
 
-def _drawings(result: FigureResult) -> list[tuple[str, str]]:
-    """The drawing twice, of which the style sheet shows one: side by side, and as one column for phones."""
-    panels = result.panels
-    if not panels:
-        return []
-    across = columns_of(panels)
-    wide = (f"across-{across}", draw(panels, title=result.name))
-    return [wide] if across == 1 else [wide, ("narrow", draw(panels, title=result.name, columns=1))]
-
-
-def _numbers(panels: Sequence[PlotPanel]) -> Table:
+def _numbers(panels: Sequence[PlotPanel], figure: str) -> Table:
     """The plot as a table, for those who cannot see it and for those who want to check it."""
     rows = [
         [panel.title, line.label, *(f"{value:.4g}" for value in point)]
@@ -147,4 +150,4 @@ def _numbers(panels: Sequence[PlotPanel]) -> Table:
         for line in panel.lines
         for point in zip(line.x, line.median, line.low, line.high, strict=True)
     ]
-    return Table.of(_NUMBERS, rows, label="The numbers of the plot", kind="numbers")
+    return Table.of(_NUMBERS, rows, label=f"The numbers of the plot of {figure}", kind="numbers")

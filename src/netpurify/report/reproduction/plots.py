@@ -16,6 +16,7 @@ from netpurify.report.reproduction.looks import Stroke, strokes_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _WIDTHS = {1: 4.375, 2: 8.75}
 """Inches across for one panel in a row, and for two or more: a column of a journal (3.5) and a page of two (7 to 7.16),
@@ -30,7 +31,7 @@ _THINNEST = 0.004
 """Share of the axis's height from which a band is one; what is thinner would be a ribbon around its line."""
 
 
-def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = None) -> str:
+def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = None, marked: bool = False) -> str:
     """Draws panels side by side with one legend for all.
 
     Lines are medians, bands go from the first to the third quartile, baselines are thin and dashed. What a line looks
@@ -43,6 +44,8 @@ def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = 
         panels: What to draw, in reading order.
         title: What screen readers call the drawing; the panels' own titles if it is empty.
         columns: Panels in a row; ``None`` for two or three, and 1 for a phone.
+        marked: Whether each line says in ``data-rows`` which rows of the table of all numbers it shows: the first one
+            and how many.
 
     Returns:
         One ``<svg>`` element, to be saved as a file or put into a page: it brings its own namespace, loads nothing, and
@@ -56,7 +59,7 @@ def draw(panels: Sequence[PlotPanel], *, title: str = "", columns: int | None = 
     columns = min(columns or columns_of(panels), len(panels))
     rows = -(-len(panels) // columns)
     return render(
-        lambda figure: _fill(figure, panels, rows=rows, columns=columns),
+        lambda figure: _fill(figure, panels, rows=rows, columns=columns, marked=marked),
         size=(_WIDTHS[min(columns, 2)], rows * _HEIGHTS[min(columns, 3)]),
         title=title or "; ".join(panel.title for panel in panels),
         description=describe(panels),
@@ -98,11 +101,12 @@ def _require(panels: Sequence[PlotPanel], columns: int | None) -> None:
                 )
 
 
-def _fill(figure: "Figure", panels: Sequence[PlotPanel], *, rows: int, columns: int) -> None:
+def _fill(figure: "Figure", panels: Sequence[PlotPanel], *, rows: int, columns: int, marked: bool) -> None:
     strokes, scales = strokes_of(panels), scales_of(panels)
+    marks = _marks(panels) if marked else {}
     for place, (panel, scale) in enumerate(zip(panels, scales, strict=True)):
         axes = figure.add_subplot(rows, columns, place + 1)
-        _panel(axes, panel, scale, strokes)
+        _panel(axes, panel, scale, strokes, marks)
         row = panels[place - place % columns :][:columns]
         _head(axes, panel, width=42 if columns < 3 else 28, room=any(other.note for other in row))
         if place % columns and scales[place - 1] is scale:
@@ -112,7 +116,16 @@ def _fill(figure: "Figure", panels: Sequence[PlotPanel], *, rows: int, columns: 
     legend(figure, strokes, above=rows > _MOST_ROWS_ABOVE)
 
 
-def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, Stroke]) -> None:
+def _marks(panels: Sequence[PlotPanel]) -> dict[int, str]:
+    """Which rows of the table of all numbers each line has, by the identity of the line."""
+    marks, start = {}, 0
+    for line in (line for panel in panels for line in panel.lines):
+        marks[id(line)] = f"rows-{start}-{len(line.x)}"
+        start += len(line.x)
+    return marks
+
+
+def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, Stroke], marks: dict[int, str]) -> None:
     if panel.log:
         axes.set_yscale("log")
         axes.set_yticks(scale.ticks, scale.labels)
@@ -127,7 +140,8 @@ def _panel(axes: "Axes", panel: PlotPanel, scale: AxisScale, strokes: dict[str, 
     # Baselines first, so that the method lies on top where both meet, and last of all what it would hide.
     for line in sorted(panel.lines, key=lambda line: (strokes[line.label].top, not line.baseline)):
         # Bands that lie on each other add up to a dark one, which would hide the lines.
-        _line(axes, line, scale, strokes[line.label], opacity=min(0.16, 1.0 / len(panel.lines)))
+        drawn = _line(axes, line, scale, strokes[line.label], opacity=min(0.16, 1.0 / len(panel.lines)))
+        drawn.set_gid(marks.get(id(line)))
     if not any(np.isfinite(heights(line.median, scale)).any() for line in panel.lines):
         axes.set_xticks([])
         axes.text(0.5, 0.5, "nothing measured", transform=axes.transAxes, ha="center", va="center")
@@ -142,7 +156,7 @@ def _head(axes: "Axes", panel: PlotPanel, *, width: int, room: bool) -> None:
         note.set_in_layout(False)  # it may reach into the gap between panels, which keep their widths
 
 
-def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke, *, opacity: float) -> None:
+def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke, *, opacity: float) -> "Line2D":
     x = np.asarray(line.x, np.float64)
     low, high = heights(line.low, scale), heights(line.high, scale)
     wide = _extent(low, high, scale) > _THINNEST
@@ -156,7 +170,7 @@ def _line(axes: "Axes", line: Line, scale: AxisScale, stroke: Stroke, *, opacity
             axes.fill_between(x, low, high, where=list(run), linewidth=0.0, **shade)
         if alone.any():
             axes.vlines(x[alone], low[alone], high[alone], linewidth=4.0, **shade)
-    axes.plot(x, heights(line.median, scale), **look(stroke))
+    return axes.plot(x, heights(line.median, scale), **look(stroke))[0]
 
 
 def _extent(low: NDArray[np.float64], high: NDArray[np.float64], scale: AxisScale) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ KEY = (
     "Lines are medians over trials, bands go from the first to the third quartile; solid: after purification, numbered "
     "steps from light to dark; thin and dashed: to compare with. One thing has one look in all figures."
 )
+POINTING = "Point at a marker to read its numbers; the table below has all of them."
 NOTHING = "No trial succeeded, so there is nothing to draw and no claim was judged."
 CLAIMS = ("The paper's claim", "Measured", "By the paper's measure", "Against doing nothing", "What to understand")
 ADDITIONS = ("Our statement", "Measured", "Verdict", "What to understand")
