@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test test-fast test-all test-programs fuzz lint bench setup clean
+.PHONY: demo test test-fast test-all test-programs fuzz lint bench docs setup uncompile clean
 
 demo: setup
 	$(RUN) -m netpurify demo
@@ -41,11 +41,21 @@ lint: setup
 bench: setup $(VENV)/.bench
 	$(RUN) benchmarks/lad.py --quick
 
+# The site, in build/site: tutorials are executed, and a warning or a link that leads nowhere is an error.
+docs: $(VENV)/.docs
+	$(RUN) tools/website/build.py
+
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable '.[dev]'
+	touch $@
+
+# Less than `setup` brings, for who wants the site alone; nothing is installed twice.
+$(VENV)/.docs: pyproject.toml constraints.txt
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.ready
@@ -56,5 +66,9 @@ $(VENV)/.all: $(VENV)/.ready
 	$(PIP) --editable '.[dev,ray]'
 	touch $@
 
+# Compiled functions that are kept on disk; needed after a change to a function that compiled functions of other files call.
+uncompile:
+	find src -name '*.nb[ic]' -delete
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build/site build/site-source .pytest_cache .ruff_cache .hypothesis

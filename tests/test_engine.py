@@ -90,7 +90,7 @@ def test_all_cores_are_those_that_this_process_may_use():
     assert engine.workers(jobs=3) == 3
 
 
-@pytest.mark.parametrize("name", ["", "threads", "dask", "dask://host", "dask://:8786", "ray://", "ssh://host:22"])
+@pytest.mark.parametrize("name", ["", "threads", "dask://", "dask://host", "dask://:8786", "ray://", "ssh://host:22"])
 def test_unknown_engines_are_refused_at_once(name):
     with pytest.raises(InputError, match="engine must be"):
         engine.run(square, [1], engine=name)
@@ -106,6 +106,29 @@ def test_a_missing_package_names_its_extra(name, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=rf"pip install 'netpurify\[{name}\]'"):
         list(engine.run(square, [1], engine=f"{name}://127.0.0.1:8786"))
+
+
+@pytest.mark.slow
+def test_dask_alone_is_a_cluster_of_this_machine(monkeypatch):
+    pytest.importorskip("distributed", reason="the extra netpurify[dask] is not installed")
+    distributed = sys.modules["distributed"]
+    opened = []
+
+    class Watched(distributed.LocalCluster):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            opened.append(self)
+
+    monkeypatch.setattr(distributed, "LocalCluster", Watched)
+    found = dict(engine.run(threads, [0, 1], engine="dask", jobs=1))
+    assert found[0] == found[1]
+    threads_there, process = found[0]
+    assert threads_there == 1
+    assert process != os.getpid()
+    (cluster,) = opened
+    assert cluster.status.name == "closed"
+    assert engine.workers("dask", jobs=1) == 1
+    assert len(opened) == 1, "to be counted, no cluster is started"
 
 
 def test_nothing_to_do_needs_no_cluster():

@@ -4,9 +4,14 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+
+from netpurify import checkpoint
 
 GUIDE = Path(__file__).parents[2] / "docs" / "cli.md"
+README = Path(__file__).parents[2] / "README.md"
 
 COMMANDS = {
     "check": ["check", "netpurify-demo/contaminated.safetensors", "--factory", "netpurify.experiments.demo:network",
@@ -71,6 +76,28 @@ def test_guide_runs_as_it_stands(run, tmp_path, monkeypatch):
     for (program, *arguments), code in commands:
         done = run(*arguments)
         assert (program, done.code) == ("netpurify", code), (arguments, done.err)
+
+
+@pytest.mark.slow
+def test_commands_of_the_readme_for_ones_own_files(run, tmp_path, monkeypatch):
+    (tmp_path / "mymodule.py").write_text("from torch import nn\n\n\ndef build():\n    return nn.Linear(128, 4)\n")
+    inputs, drawn = torch.randn(20, 128, generator=torch.Generator().manual_seed(0)), torch.Generator().manual_seed(1)
+    base = {"weight": torch.randn(4, 128, generator=drawn) / 20, "bias": torch.zeros(4)}
+    mixture = torch.randn(4, 20, generator=drawn) / 20  # what SGD leaves: weighted sums of the inputs
+    trained = {"weight": base["weight"] + mixture @ inputs, "bias": mixture.sum(dim=1)}
+    hit = {name: value.clone() for name, value in trained.items()}
+    hit["weight"] += 2.0 * (torch.rand(4, 128, generator=drawn) < 0.1)
+    torch.save(hit, tmp_path / "model.pt")
+    torch.save(base, tmp_path / "base.pt")
+    np.save(tmp_path / "clean.npy", inputs.numpy())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    blocks = re.findall(r"```\n(netpurify check .*?)```", README.read_text(), flags=re.DOTALL)
+    commands = [shlex.split(line)[1:] for line in blocks[0].splitlines()]
+    check, recover = (run(*command) for command in commands)
+    assert (check.code, recover.code) == (0, 1), check.err + recover.err
+    repaired = checkpoint.load_weights(tmp_path / "repaired.safetensors")
+    assert torch.allclose(repaired["weight"], trained["weight"], atol=1e-6)
 
 
 def test_guide_names_no_option_that_is_not_there(run):

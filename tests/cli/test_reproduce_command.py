@@ -31,7 +31,9 @@ def test_figure_2_by_one_command_twice(run, tmp_path):
     assert (tmp_path / "docs" / "figures" / "figure02.svg").exists()
     assert "figures/figure02.svg" in text.read_text()
     again = run(*options)
-    assert "0 trials to run" in again.err
+    assert "mode quick: 1 experiment, 0 trials to run" in again.err
+    assert again.out.splitlines()[-1] == f"page: {tmp_path / 'quick' / 'page.html'}"
+    assert "<svg" in (tmp_path / "quick" / "page.html").read_text()
     assert table.read_bytes() == before
     (tmp_path / "kept").mkdir()
     with gzip.open(tmp_path / "kept" / "synthetic-p-k.csv.gz", "wb") as stream:
@@ -45,9 +47,11 @@ def test_figure_2_by_one_command_twice(run, tmp_path):
 
 def test_one_of_a_kind_is_said_in_the_singular(run, tmp_path):
     options = ["--plan", "--jobs", "1", "--folder", str(tmp_path)]
-    assert "1 experiment, 3 trials to run" in run("reproduce", "6", *options).err
+    plan = run("reproduce", "6", *options).err
+    assert "mode default: 1 experiment, 3 trials to run" in plan
+    assert "--quick takes smaller grids, --full all trials" in plan
     said = run("reproduce", "6", "--trials", "1", *options).err
-    assert re.search(r"1 experiment, 1 trial to run, .* on 1 worker\n", said)
+    assert re.search(r"1 experiment, 1 trial to run, .* on 1 worker; ", said)
 
 
 def test_plan_says_the_cost_and_runs_nothing(run, tmp_path):

@@ -31,7 +31,7 @@ def demo(
         "netpurify-demo"
     ),
 ) -> None:
-    """Recover altered weights, remove a backdoor, leave a healthy network alone: no download, under a minute.
+    """Recover altered weights, remove a backdoor, leave a healthy network alone: no download, half a minute of work.
 
     Example: [bold]netpurify demo --folder netpurify-demo[/bold]
     """

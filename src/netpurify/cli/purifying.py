@@ -192,7 +192,8 @@ class Fits:
     proof: Annotated[Path | None, typer.Option(help="Write the proof here, .safetensors, for verify.")] = None
     show: Annotated[int, typer.Option(min=0, help="How many altered weights to print, the largest changes first.")] = 5
     engine: Annotated[
-        str | None, typer.Option(help="processes, inline, dask://host:port, ray or ray://host:port; else all cores.")
+        str | None,
+        typer.Option(help="processes, inline, dask, dask://host:port, ray or ray://host:port; else all cores."),
     ] = None
     jobs: options.Jobs = None
 

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterable
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +28,7 @@ from netpurify.cli.experiment_runs import (
 )
 from netpurify.cli.groups import with_groups
 from netpurify.cli.outputs import all_or_none, check_drawing, check_outputs
-from netpurify.cli.screen import complain, show_line, show_table
+from netpurify.cli.screen import complain, note, show_line, show_table
 from netpurify.errors import InputError
 from netpurify.report import duration, plural
 
@@ -47,7 +48,13 @@ def reproduce(
     trials: Annotated[
         int | None, typer.Option(min=1, max=10**6, help="Trials of each cell, instead of the mode's number.")
     ] = None,
-    page: Annotated[Path | None, typer.Option("--report", help="Write the page with plots and claims here.")] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            help="Write the page with plots and claims here; by default page.html beside the tables of the run.",
+        ),
+    ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write it as Markdown here, with plots beside it.")] = None,
 ) -> None:
     """Measure the figures of the paper; what is done is never done again, whatever interrupts it.
@@ -65,11 +72,12 @@ def reproduce(
     tables = run.tables
     if tables is None:
         plans = run.plans([*chosen.values()], trials)
-        say_cost(plans)
+        say_cost(plans, mode)
         if run.dry:
             show_plans(plans)
             return
         need_data(_data_sets(chosen.values(), mode), "choose figures that do not need")
+        page = page or _default_page(run, markdown)
         make_folders([page, markdown])
         check_outputs([page, markdown], inputs=[])
         check_drawing(page or markdown)
@@ -95,6 +103,16 @@ def reproduce(
         if markdown:
             _write_markdown(markdown, results, top)
     raise typer.Exit(1 if any(result.failures for result in results) else 0)
+
+
+def _default_page(run: RunOptions, markdown: Path | None) -> Path | None:
+    """Beside the tables of the run, where pages can be drawn; none if another page is asked for."""
+    if markdown:
+        return None
+    if find_spec("matplotlib") is None:
+        note("no page will be written: drawing needs matplotlib, pip install 'netpurify[report]'")
+        return None
+    return run.folder / run.mode / "page.html"
 
 
 def _table(folder: Path, name: str) -> Path:

@@ -12,10 +12,11 @@ def check_engine(engine: str, jobs: int | None) -> None:
     scheme, mark, address = engine.partition("://")
     host, _, port = address.rpartition(":")
     addressed = bool(mark and host and port.isdigit())
-    known = engine in ("inline", "processes", "ray") or (scheme in ("dask", "ray") and addressed)
+    known = engine in ("inline", "processes", "dask", "ray") or (scheme in ("dask", "ray") and addressed)
     if not known:
         raise InputError(
-            f'engine must be "inline", "processes", "dask://host:port", "ray" or "ray://host:port"; got {engine!r}'
+            'engine must be "inline", "processes", "dask", "dask://host:port", "ray" or "ray://host:port"; got '
+            f"{engine!r}"
         )
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be at least 1, or left out for all cores; got {jobs}")

@@ -29,9 +29,10 @@ def run(
     Args:
         work: A function of a module that every worker can import.
         tasks: Small, picklable arguments.
-        engine: ``"inline"``: here, one after the other. ``"processes"``: on local processes. ``"dask://host:port"``:
-            on the Dask cluster of that scheduler. ``"ray"`` or ``"ray://host:port"``: on the Ray cluster of this
-            machine (or of RAY_ADDRESS, or a new one if there is none), or of that address.
+        engine: ``"inline"``: here, one after the other. ``"processes"``: on local processes. ``"dask"``: on a
+            Dask cluster of this machine, which ends with the work. ``"dask://host:port"``: on the Dask cluster of that
+            scheduler. ``"ray"`` or ``"ray://host:port"``: on the Ray cluster of this machine (or of RAY_ADDRESS, or
+            a new one if there is none), or of that address.
         jobs: Most pieces of work at the same time; ``None`` for all cores that this process may use, or that the
             cluster has.
 
@@ -54,6 +55,8 @@ def workers(engine: str = "processes", *, jobs: int | None = None) -> int:
         EngineError: The cluster cannot be reached or has no workers.
     """
     check_engine(engine, jobs)
+    if engine == "dask":  # no cluster is started only to be counted
+        return min(jobs or local_cores(), local_cores())
     with _open_pool(engine, jobs) as pool:
         return pool.workers
 

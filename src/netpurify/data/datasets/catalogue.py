@@ -10,6 +10,7 @@ from typing import Literal
 from netpurify.errors import InputError
 
 Split = Literal["train", "test"]
+"""Which part of a data set."""
 SPLITS: tuple[Split, ...] = ("train", "test")
 SAMPLE = "mnist-sample"
 """The data set that comes with the package."""
