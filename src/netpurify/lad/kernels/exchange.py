@@ -8,6 +8,7 @@ where these were hold the inverse of T_Z, and all other rows hold T_S T_Z^-1: th
 import numpy as np
 
 from netpurify.lad.kernels.compiled import inner
+from netpurify.lad.kernels.rows import add_row
 from netpurify.lad.kernels.tiles import ROWS, VECTOR_BYTES, subtract_block
 
 _BLOCK = 16
@@ -31,14 +32,14 @@ def choose_vertex(table, rank, weight, place, vertex):
         Whether ``rank`` independent rows were found.
     """
     rows, columns = table.shape
-    panel, above = np.empty((rows, _BLOCK), np.float32), np.empty((_BLOCK, columns), np.float32)
+    panel, above = np.empty((_BLOCK, rows), np.float32), np.empty((_BLOCK, columns), np.float32)
     for i in range(rows):
         place[i] = i
     for low in range(0, rank, _BLOCK):
         width = min(_BLOCK, rank - low)
         for i in range(rows):
             for c in range(_BLOCK):
-                panel[i, c] = table[i, low + c] if c < width else np.float32(0.0)
+                panel[c, i] = table[i, low + c] if c < width else np.float32(0.0)
         if not _exchange_panel(panel, width, weight, place, low, vertex):
             return False
         for c in range(_BLOCK):
@@ -49,26 +50,25 @@ def choose_vertex(table, rank, weight, place, vertex):
             for j in range(columns):
                 above[c, j] = table[p, j]
                 table[p, j] = np.float32(0.0)
-        subtract_product(panel, above, table, 0, low)
-        subtract_product(panel, above, table, min(low + _BLOCK, columns), columns)
+        subtract_product(panel.T, above, table, 0, low)
+        subtract_product(panel.T, above, table, min(low + _BLOCK, columns), columns)
         for i in range(rows):
             for c in range(width):
-                table[i, low + c] = panel[i, c]
+                table[i, low + c] = panel[c, i]
     return True
 
 
 @inner
 def _exchange_panel(panel, width, weight, place, first, vertex):
-    """Exchange the columns of a panel, [rows, ``_BLOCK``], one by one; rows are chosen by weighted size, once each."""
-    rows = panel.shape[0]
-    column, pivot = np.empty((rows, 1), np.float32), np.empty((1, _BLOCK), np.float32)
-    score = np.empty(rows, np.float32)
+    """Exchange the columns of a panel, [``_BLOCK``, rows], one by one; rows are chosen by weighted size, once each."""
+    rows = panel.shape[1]
+    column, score = np.empty(rows, np.float32), np.empty(rows, np.float32)
     ordered = score.view(np.int32)
     for c in range(width):
         for i in range(rows):
-            column[i, 0] = panel[i, c]
-            panel[i, c] = np.float32(0.0)
-            score[i] = abs(column[i, 0]) * weight[i]
+            column[i] = panel[c, i]
+            panel[c, i] = np.float32(0.0)
+            score[i] = abs(column[i]) * weight[i]
         # The bits of positive numbers are ordered as the numbers are, and the largest whole number is found faster.
         best = np.int32(0)
         for i in range(rows):
@@ -79,13 +79,12 @@ def _exchange_panel(panel, width, weight, place, first, vertex):
         if not score[p] > _SMALLEST:
             return False
         vertex[first + c], place[p], weight[p] = p, -1 - (first + c), 0.0
-        turn = np.float32(1.0) / column[p, 0]
-        for d in range(_BLOCK):
-            pivot[0, d] = turn * panel[p, d]
-            panel[p, d] = np.float32(0.0)
-        pivot[0, c], column[p, 0] = -turn, np.float32(1.0)
-        for i in range(0, rows, ROWS):
-            subtract_block(column, pivot, panel, i, 0, _BLOCK, 0, 1)
+        turn = np.float32(1.0) / column[p]
+        column[p] = np.float32(1.0)
+        for d in range(width):
+            factor = -turn if d == c else turn * panel[d, p]
+            panel[d, p] = np.float32(0.0)
+            add_row(panel[d], -factor, column, 0)
     return True
 
 

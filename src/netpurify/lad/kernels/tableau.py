@@ -1,25 +1,25 @@
-"""Walks from vertex to vertex on a float32 tableau that holds only the rows near the fit.
+"""Walks from vertex to vertex in float32: a first vertex, all its edges, and then ``walking.walk``.
 
-As in ``pivoting``, each pivot leaves along the steepest improving edge and walks past every kink at which the objective
-still falls. Here all edges of the vertex are kept, T_S T_Z^-1, so a pivot is one update of rank one; rows far from the
-fit take part by their signs alone, as a linear part of the loss. In float32 this finds the vertex; fit and dual are
-then computed in float64 by the caller, who also looks whether a row far from the fit has changed its sign.
+If the rows Z fit exactly and S are others, the edges of the vertex are T = Q_S Q_Z^-1. There are two ways to them.
+``walk_near`` exchanges rows of Q with its columns, of the rows near the fit alone; rows far from it take part by their
+signs, as a linear part of the loss. ``walk_turned`` is for designs that span more than half of all directions: let N be
+an orthonormal basis of what is orthogonal to Q; then T = -(N_Z N_S^-1)', and N has fewer columns to exchange.
+
+In float32 this finds the vertex. Fit and dual are then computed in float64 by the caller, who also looks whether a row
+far from the fit has changed its sign.
 """
 
 import numpy as np
 
 from netpurify.lad.kernels.compiled import inner, kernel
-from netpurify.lad.kernels.exchange import choose_vertex, subtract_product
+from netpurify.lad.kernels.exchange import choose_vertex
 from netpurify.lad.kernels.rows import add_row, dot
-from netpurify.lad.kernels.select import weighted_select
+from netpurify.lad.kernels.walking import walk
 
-TOLERANCE = 1e-5
-"""Duals may exceed 1 by this much: they are sums of many float32 numbers."""
-SMALLEST_PIVOT = 1e-4
-PATIENCE = 8
-"""Pivots in a row that lead nowhere before the walk is given up."""
 _PREFERENCE = 0.02
 """Rows whose residual is below this share of that of the rank-th nearest row are equally good for the first vertex."""
+_LEAST, _MOST = 0.02, 100.0
+"""On N, preference for S grows with the residual between these multiples of what is typical at the edge of the fit."""
 
 
 @kernel
@@ -40,7 +40,8 @@ def walk_near(basis, residual, order, slope, most_pivots, vertex, inverse, sign,
     rank, width = vertex.shape[1], basis.shape[1]
     rows = -(-order.shape[1] // 8) * 8
     table, weight = np.empty((rows, width), np.float32), np.empty(rows, np.float32)
-    place, near = np.empty(rows, np.int64), np.empty(rows)
+    place, near, side = np.empty(rows, np.int64), np.empty(rows), np.empty(rows)
+    fit, dual, length = np.empty(rank), np.empty(rank), np.empty(rank)
     for i in range(order.shape[0]):
         count = np.int64(0)
         for t in range(rows):
@@ -57,104 +58,79 @@ def walk_near(basis, residual, order, slope, most_pivots, vertex, inverse, sign,
             weight[t] = floor / (floor + abs(near[t])) if t < count else 0.0
         if not choose_vertex(table, rank, weight, place, vertex[i]):
             continue
-        pivots[i] = _walk(table, rank, near, slope[i], most_pivots, place, vertex[i], sign[i], order[i])
+        for a in range(rank):
+            fit[a], dual[a], length[a] = near[vertex[i, a]], 0.0, 0.0
         for t in range(rows):
+            side[t] = 0.0
             if place[t] < 0:
+                add_row(dual, -slope[i, -1 - place[t]], table[t], 0)
+                _add_squares(length, table[t])
+            elif t < count:
+                near[t] -= dot(fit, table[t], 0)
+                side[t] = 1.0 if near[t] >= 0.0 else -1.0
+                add_row(dual, -side[t], table[t], 0)
+        pivots[i] = walk(table, near, side, dual, length, most_pivots, place, vertex[i])
+        for t in range(rows):
+            if side[t] != 0.0:
+                sign[i, order[i, place[t]]] = side[t]
+            elif place[t] < 0:
                 for c in range(width):
                     inverse[i, -1 - place[t], c] = table[t, c]
         for a in range(rank):
             vertex[i, a] = order[i, vertex[i, a]]
+            sign[i, vertex[i, a]] = 0.0
 
 
-@inner
-def _walk(table, rank, residual, slope, most_pivots, place, vertex, sign, order):
-    """Pivot until no edge improves; ``residual`` and ``place`` go by rows of the table, ``vertex`` by its columns."""
-    rows = table.shape[0]
-    fit, dual, length = np.empty(rank), np.zeros(rank), np.zeros(rank)
-    side, kink, weight = np.zeros(rows), np.empty(rows), np.empty(rows)
-    position = np.empty(rows, np.int64)
-    factor, pivot_row = np.empty((rows, 1), np.float32), np.empty((1, table.shape[1]), np.float32)
-    for a in range(rank):
-        fit[a] = residual[vertex[a]]
-    used = np.int64(0)  # rows of the table that hold something
-    for t in range(rows):
-        if place[t] < 0:
-            add_row(dual, -slope[-1 - place[t]], table[t], 0)
-        elif place[t] < order.size and order[place[t]] >= 0:
-            residual[t] -= dot(fit, table[t], 0)
-            side[t] = 1.0 if residual[t] >= 0.0 else -1.0
-            add_row(dual, -side[t], table[t], 0)
-        else:
+@kernel
+def walk_turned(null, residual, scale, tilt, most_pivots, vertex, others, edges, sign, pivots):
+    """Minimise the sum of |residual| + tilt residual over all rows, for each column.
+
+    Args:
+        null: N in float32, [padded rows, padded columns].
+        residual: Residuals of a first fit, [n, padded rows]; none may be missing.
+        scale: The residual of the rank-th nearest row: larger ones are likely not to be zero at the minimum, [n].
+        tilt: 2 quantile - 1.
+        most_pivots: Where to give up.
+        vertex: Receives the rows Z that fit exactly, [n, rank].
+        others: Receives the rows S, [n, columns].
+        edges: Receives T in float32, [n, columns, padded rank].
+        sign: Receives the signs of the residuals, [n, padded rows]; 0 for Z.
+        pivots: Receives how many pivots were made, or -1 where no optimal vertex was found, [n].
+    """
+    (rank, columns), width = (vertex.shape[1], others.shape[1]), edges.shape[2]
+    exchanged, weight = np.empty(null.shape, np.float32), np.empty(null.shape[0], np.float32)
+    place, rows = np.empty(null.shape[0], np.int64), -(-columns // 8) * 8
+    table, far, side = np.zeros((rows, width), np.float32), np.zeros(rows), np.zeros(rows)
+    fit, dual, length = np.empty(rank), np.empty(rank), np.empty(rank)
+    for i in range(residual.shape[0]):
+        for t in range(null.shape[0]):
+            weight[t] = 0.0
+            if t < rank + columns:
+                weight[t] = (abs(residual[i, t]) + _LEAST * scale[i]) / (abs(residual[i, t]) + _MOST * scale[i])
+            for c in range(null.shape[1]):
+                exchanged[t, c] = null[t, c]
+        pivots[i] = -1
+        if not choose_vertex(exchanged, columns, weight, place, others[i]):
             continue
-        used = t + 1
-    for t in range(used):
-        _add_squares(length, table[t])
-    idle, made = 0, np.int64(-1)
-    for pivot in range(most_pivots):
-        leaving, best = np.int64(-1), 0.0
+        a = np.int64(0)
+        for t in range(rank + columns):
+            if place[t] >= 0:
+                vertex[i, a], fit[a], dual[a], length[a] = t, residual[i, t], -tilt, 1.0
+                for c in range(columns):
+                    table[c, a] = -exchanged[t, c]
+                a += 1
+        for c in range(columns):
+            far[c] = residual[i, others[i, c]] - dot(fit, table[c], 0)
+            side[c] = 1.0 if far[c] >= 0.0 else -1.0
+            add_row(dual, -side[c] - tilt, table[c], 0)
+            _add_squares(length, table[c])
+        pivots[i] = walk(table, far, side, dual, length, most_pivots, others[i], vertex[i])
         for a in range(rank):
-            excess = abs(dual[a]) - 1.0
-            if excess > TOLERANCE and excess * excess > best * length[a]:
-                leaving, best = a, excess * excess / length[a]
-        if leaving < 0:
-            made = pivot
-            break
-        way = 1.0 if dual[leaving] > 0.0 else -1.0
-        count = np.int64(0)
-        for t in range(used):
-            speed = way * table[t, leaving]
-            if speed * side[t] < -SMALLEST_PIVOT:
-                kink[count], weight[count] = max(-residual[t] / speed, 0.0), 2.0 * abs(speed)
-                position[count] = t
-                count += 1
-        if count == 0:
-            break
-        stop = weighted_select(kink, weight, position, count, abs(dual[leaving]) - 1.0)
-        entering, step = position[stop], kink[stop]
-        for t in range(used):
-            if side[t] != 0.0:
-                residual[t] += step * way * table[t, leaving]
-        for c in range(count):
-            t = position[c]
-            if kink[c] < step and t != entering:
-                add_row(dual, 2.0 * side[t], table[t], 0)
-                side[t] = -side[t]
-        add_row(dual, side[entering], table[entering], 0)
-        turn = 1.0 / table[entering, leaving]
-        moved = (dual[leaving] - way) * turn
-        add_row(dual, -moved, table[entering], 0)
-        dual[leaving] = moved
-        place[entering], vertex[leaving] = vertex[leaving], place[entering]
-        residual[entering], side[entering] = step * way, way
-        reference = length[leaving]
-        for a in range(rank):
-            ratio = turn * table[entering, a]
-            length[a] = max(length[a], ratio * ratio * reference)
-        length[leaving] = max(reference * turn * turn, 1.0)
-        exchange(table, entering, leaving, np.float32(turn), factor, pivot_row)
-        idle = idle + 1 if step <= 0.0 else 0
-        if idle > PATIENCE:
-            break
-    for t in range(used):
-        if place[t] >= 0:
-            sign[order[place[t]]] = side[t]
-    for a in range(rank):
-        sign[order[vertex[a]]] = 0.0
-    return made
-
-
-@inner
-def exchange(table, p, c, turn, factor, pivot):
-    """Exchange row p with column c; ``turn`` is one over their element, ``factor`` and ``pivot`` are working memory."""
-    for a in range(table.shape[1]):
-        pivot[0, a] = turn * table[p, a]
-        table[p, a] = np.float32(0.0)
-    pivot[0, c] = -turn
-    for t in range(table.shape[0]):
-        factor[t, 0] = table[t, c]
-        table[t, c] = np.float32(0.0)
-    factor[p, 0] = np.float32(1.0)
-    subtract_product(factor, pivot, table, 0, table.shape[1])
+            sign[i, vertex[i, a]] = 0.0
+        for c in range(columns):
+            sign[i, others[i, c]] = side[c]
+            for a in range(width):
+                edges[i, c, a] = table[c, a]
 
 
 @inner

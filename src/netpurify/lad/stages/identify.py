@@ -18,7 +18,8 @@ def run(panel: Panel, unsolved: NDArray[np.intp]) -> NDArray[np.intp]:
     design, columns = panel.design, panel.columns
     panel.estimate = columns.data.copy()
     left = unsolved
-    current = columns.take(left, design.width(left.size))
+    everything = left.size == panel.stage.size
+    current = columns if everything else columns.take(left, design.width(left.size))
     mean = np.abs(columns.data).sum(axis=1, keepdims=True) / design.live.size
     scale = np.where(mean > 0.0, mean, 1.0)
     scaled = np.zeros(current.data.shape, np.float32)
@@ -26,13 +27,13 @@ def run(panel: Panel, unsolved: NDArray[np.intp]) -> NDArray[np.intp]:
     estimate = Estimate.start(scaled, current.missing, panel.tilt)
     for attempt, steps in enumerate(schedule(design.live.size, design.rank)):
         open_before = np.flatnonzero(current.state[: left.size] != SOLVED)
-        current.state[open_before] = OPEN
+        current.state[open_before], current.state[left.size :] = OPEN, SOLVED
         iterate(estimate, design, missing=current.missing, steps=steps, tilt=panel.tilt)
         with panel.clock.step("polish"):
             leave_out_suspects(current, design, estimate=estimate, with_guess=attempt > 0)
-            current.state[left.size :] = SOLVED
             polish(current, design, with_guess=attempt > 0)
-        columns.put(left, current)
+        if current is not columns:
+            columns.put(left, current)
         panel.estimate[left[open_before]] = estimate.residual[open_before] * scale[left[open_before]]
         still_open = np.flatnonzero(current.state[: left.size] != SOLVED)
         width = design.width(still_open.size)

@@ -73,8 +73,12 @@ class Panel:
         origin, stage = np.zeros_like(columns.coordinates), np.zeros(given.shape[0], np.int8)
         return cls(design, given, floor, accuracy, tilt, clip, clock, columns, origin, columns.data, stage)
 
+    def solved(self) -> NDArray[np.intp]:
+        """Columns that some stage has solved."""
+        return np.flatnonzero(self.columns.state[: self.stage.size] == SOLVED)
+
     def refused(self) -> NDArray[np.intp]:
-        """Columns that the last check did not accept."""
+        """Columns that were not checked yet, or that their last check did not accept; none before the first check."""
         if self._checked is None:
             return np.zeros(0, np.intp)
         return np.flatnonzero(np.isin(self._checked.status, (Status.WITHIN_GAP, Status.FAILED)))
@@ -83,27 +87,31 @@ class Panel:
         """Columns that no stage has solved, or that the last check did not accept."""
         return np.union1d(np.flatnonzero(self.columns.state[: self.stage.size] != SOLVED), self.refused())
 
-    def prove(self, chosen: NDArray[np.intp] | None = None) -> None:
-        """Check columns as they are now with the verifier, against the data that were given: all, or some again."""
+    def prove(self, chosen: NDArray[np.intp]) -> None:
+        """Check the ``chosen`` columns as they are now with the verifier, against the data that were given."""
+        if not chosen.size:
+            return
         with self.clock.step(PROVE):
             design, columns, rows = self.design, self.columns, self.given.shape[1]
-            some = np.arange(self.stage.size) if chosen is None else chosen
             # Padding counts as missing.
-            data = np.full((some.size, design.independent.shape[1]), np.nan)
-            data[:, :rows] = self.given[some]
+            data = np.full((chosen.size, design.independent.shape[1]), np.nan)
+            data[:, :rows] = self.given[chosen]
             # On rows of zeros the residual is the datum itself, and the dual is its sign.
             dual = np.sign(np.nan_to_num(data)) if design.live.size < rows else np.zeros_like(data)
-            dual[:, design.live_index] = columns.dual[some, : design.live.size]
+            dual[:, design.live_index] = columns.dual[chosen, : design.live.size]
             dual += self.tilt
-            coefficients = design.coefficients(self.origin[some] + columns.coordinates[some])
+            coefficients = design.coefficients(self.origin[chosen] + columns.coordinates[chosen])
             fitted = product(coefficients, design.independent)
-            candidate = Candidate(data, fitted, dual, columns.noise_floor[some], self.tilt)
-            checked = check(design, candidate, accuracy=self.accuracy, redundant=columns.redundant[some])
-            if chosen is None or self._checked is None:
+            candidate = Candidate(data, fitted, dual, columns.noise_floor[chosen], self.tilt)
+            checked = check(design, candidate, accuracy=self.accuracy, redundant=columns.redundant[chosen])
+            if chosen.size == self.stage.size:
                 self._coefficients, self._checked = coefficients, checked
-            else:
-                self._coefficients[chosen] = coefficients
-                self._checked.put(chosen, checked)
+                return
+            if self._checked is None:
+                self._coefficients = np.zeros((self.stage.size, coefficients.shape[1]))
+                self._checked = Checked.nothing(self.stage.size, data.shape[1])
+            self._coefficients[chosen] = coefficients
+            self._checked.put(chosen, checked)
 
     def widen_floors(self, chosen: NDArray[np.intp]) -> None:
         """Raise noise floors to the rounding of the numbers that the fit adds up: design entries times coefficients."""
@@ -142,7 +150,7 @@ class Stage:
         run: Called with a panel and the numbers of its unsolved columns, if there are any; works in place and returns
             the numbers of the columns that count as finished by this stage.
         steps: Names under which the time is counted; the first is that of ``run`` itself. None: ``name``.
-        checked_first: Whether the verifier checks all columns before the stage, so that it also gets those refused.
+        checked_first: Whether the verifier checks the solved columns before the stage, which also gets those refused.
     """
 
     name: str

@@ -51,7 +51,7 @@ def solve_panel(
     )
     for stage in stages:
         if stage.checked_first:
-            panel.prove()
+            panel.prove(panel.solved())
         unsolved = panel.unsolved()
         if unsolved.size:
             with panel.clock.step((*stage.steps, stage.name)[0]):

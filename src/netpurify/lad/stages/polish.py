@@ -20,55 +20,23 @@ from netpurify.lad.stages import judge
 from netpurify.lad.stages.admm import THRESHOLD, Estimate
 from netpurify.lad.stages.columns import ACTIVE, OPEN, SOLVED, Columns
 from netpurify.lad.stages.restricted import solve_restricted
+from netpurify.lad.stages.suspects import choose_suspects
 
-_SPARE = 0.25
-"""At the limit of recovery some rows fit beyond the rank. Columns in which fewer than this share of them do are left to
-the simplex walk."""
 ROUNDS, ROUNDS_TO_FIT = 10, 3
 """Rounds at most, and rounds until F must fit to the noise floor; more identification is cheaper than more trimming."""
 
 
 def leave_out_suspects(columns: Columns, design: Design, *, estimate: Estimate, with_guess: bool) -> None:
-    """Start anew for the columns not yet solved: leave out the rows that ``estimate`` takes for outliers.
+    """Start anew for the open columns: leave out the rows that ``estimate`` takes for outliers.
 
     ``with_guess`` says whether the dual of the estimate is good enough to start from.
     """
     rows, rank = design.live.size, design.rank
-    started = columns.state != SOLVED
-    missing, sparse = columns.missing[started], estimate.sparse[started]
-    guess = np.where(missing, 0.0, estimate.dual[started] / THRESHOLD) if with_guess else np.zeros(missing.shape)
-    left_out = missing | (sparse != 0.0)
-    target = np.where(left_out & ~missing, np.sign(sparse), guess)
-    kept = rows - left_out[:, :rows].sum(axis=1)
-    # With half the outliers that can be tolerated a column is hard: worth more identification before a factorisation,
-    # unless that is a small one.
-    tolerated = tolerance(rows, rank) * rows
-    hard = np.inf if with_guess else max(0.5 * tolerated, 0.5 * rank)
-    least, most = judge.kept_rows(rank)
-    # Too few rows for a fit, or more than it needs: keep those of the smallest estimated residuals instead.
-    wanted = np.where(kept < 1.1 * rank, least, np.where(np.minimum(kept, rows - kept) > 4 * rank, most, 0))
-    wanted[rows - kept > hard] = 0
-    residual = estimate.residual[started]
-    sizes = np.where(missing, np.inf, np.abs(residual))[:, :rows]
-    for number in (least, most):
-        chosen = np.flatnonzero(wanted == number)
-        if chosen.size and number <= rows:
-            cut = np.partition(sizes[chosen], number - 1, axis=1)[:, number - 1 : number]
-            left_out[chosen, :rows] = missing[chosen, :rows] | (sizes[chosen] > cut)
-        elif chosen.size:
-            left_out[chosen] = missing[chosen]
-        estimated = np.where(left_out[chosen], np.sign(residual[chosen]), guess[chosen])
-        target[chosen] = np.where(missing[chosen], 0.0, estimated)
-    columns.dual_guess[started], columns.dual_target[started], columns.left_out[started] = guess, target, left_out
-    columns.noise[started], columns.reached_floor[started] = np.inf, False
-    open_again = rows - kept > hard
-    if with_guess:
-        # Where L1 cannot recover, only as many rows fit as the rank; a trimmed fit is then in vain, unless all that is
-        # left of the column may be rounding.
-        scale = np.abs(columns.data[started]).sum(axis=1) / rows
-        dense = np.maximum(1e3 * columns.noise_floor[started], columns.largest_floor[started]) < scale
-        open_again = (kept - rank < _SPARE * (rows - tolerated - rank)) & dense
-    columns.state[started] = np.where(open_again, OPEN, ACTIVE)
+    choose_suspects(
+        columns.data, columns.missing, estimate.sparse, estimate.residual, estimate.dual, THRESHOLD, rows, rank,
+        tolerance(rows, rank) * rows, *judge.kept_rows(rank), with_guess, columns.noise_floor, columns.largest_floor,
+        columns.left_out, columns.dual_guess, columns.dual_target, columns.noise, columns.reached_floor, columns.state,
+    )  # fmt: skip
 
 
 def polish(columns: Columns, design: Design, *, with_guess: bool) -> None:

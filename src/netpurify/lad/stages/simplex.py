@@ -59,6 +59,12 @@ def _refit(columns: Columns, design: Design, chosen: NDArray[np.intp]) -> None:
     The walk ends with a fit through ``rank`` rows. If many more rows fit, the fit through all of them is better
     conditioned, and the rounding of the data is averaged. The dual stays as it is.
     """
+    residual = np.abs(columns.data[chosen] - design.fitted(columns.coordinates[chosen]))
+    residual[columns.missing[chosen]] = np.inf
+    largest = np.maximum(_NEAR_FLOOR * columns.noise_floor[chosen], columns.largest_floor[chosen])
+    chosen = chosen[np.count_nonzero(residual[:, : design.live.size] <= largest[:, None], axis=1) > design.rank]
+    if not chosen.size:
+        return
     taken = columns.take(chosen, design.width(chosen.size))
     taken.state[: chosen.size] = ACTIVE
     _leave_out_all_but_zeros(taken, design)

@@ -1,9 +1,9 @@
 """Vertices of columns at or beyond the limit of recovery: found in float32, then computed in float64.
 
-The walk (``kernels.tableau``, or ``kernels.turned`` where the design spans more than half of all directions) leaves an
-inverse that is good to five digits or so. That is enough to refine fit and dual in float64, for all columns together:
-r = b - Q x, x += Q_Z^-1 r_Z. What the walk got wrong shows in float64: a dual beyond 1, or a row whose residual has
-another sign than was assumed. Then the column is walked again from where it stands.
+The walk (``kernels.tableau``) leaves an inverse that is good to five digits or so. That is enough to refine fit and
+dual in float64, for all columns together: r = b - Q x, x += Q_Z^-1 r_Z. What the walk got wrong shows in float64: a
+dual beyond 1, or a row whose residual has another sign than was assumed. Then the column is walked again from where it
+stands.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from netpurify.lad.stages.vertices import Batch, Vertices, walk_near_batch, walk
 
 _WALKS = 3
 """How often a column is walked before it is left to the walk in float64."""
-_REFINEMENTS = 4
+_REFINEMENTS = 3
 _BYTES = 32 << 20
 """Memory for the inverses of the columns that are worked on together."""
 _DUAL = 1e-9

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from netpurify.lad.design import Design
 from netpurify.lad.kernels.compiled import kernel
 from netpurify.lad.kernels.rows import add_row, dot
-from netpurify.lad.kernels.tableau import walk_near
-from netpurify.lad.kernels.turned import walk_turned
+from netpurify.lad.kernels.tableau import walk_near, walk_turned
 from netpurify.lad.stages.columns import Columns
 
 
@@ -87,9 +86,9 @@ class _ByInverse(Vertices):
 
 @dataclass(frozen=True, slots=True)
 class _ByEdges(Vertices):
-    """Vertices with N_Z N_S^-1 in float32, [n, rank, padded columns of N], and the rows S, [n, columns of N].
+    """Vertices with T = Q_S Q_Z^-1 in float32, [n, rows S, padded rank], and the rows S, which are all but Z.
 
-    As Q is orthonormal, Q_Z^-1 = Q' [I; T] with T = -(N_Z N_S^-1)' on the rows S.
+    As Q is orthonormal, Q_Z^-1 = Q' [I; T].
     """
 
     edges: NDArray[np.float32]
@@ -133,7 +132,7 @@ def walk_turned_batch(batch: Batch, tilt: float) -> Vertices:
     scale = np.partition(sizes, rank - 1, axis=1)[:, rank - 1] + 1e-300
     vertex, pivots = np.zeros((count, rank), np.int64), np.zeros(count, np.int64)
     others = np.zeros((count, rows - rank), np.int64)
-    edges = np.zeros((count, rank, null.shape[1]), np.float32)
+    edges = np.zeros((count, rows - rank, design.basis.shape[1]), np.float32)
     walk_turned(null, batch.residual, scale, tilt, _most_pivots(rank), vertex, others, edges, batch.sign, pivots)
     return _ByEdges(vertex, pivots, edges, others)
 
@@ -173,22 +172,22 @@ def _bend_by_inverse(inverse, vertex, slope, dual):
 
 @kernel
 def _along_edges(edges, vertex, others, residual, spread):
-    change = np.empty(others.shape[1])
+    picked = np.empty(vertex.shape[1])
     for i in range(vertex.shape[0]):
-        for c in range(others.shape[1]):
-            change[c] = 0.0
         for a in range(vertex.shape[1]):
-            spread[i, vertex[i, a]] = residual[i, vertex[i, a]]
-            add_row(change, -residual[i, vertex[i, a]], edges[i, a], 0)
+            picked[a] = residual[i, vertex[i, a]]
+            spread[i, vertex[i, a]] = picked[a]
         for c in range(others.shape[1]):
-            spread[i, others[i, c]] = change[c]
+            spread[i, others[i, c]] = dot(picked, edges[i, c], 0)
 
 
 @kernel
 def _bend_by_edges(edges, vertex, others, fitted, dual):
-    picked = np.empty(others.shape[1])
+    change = np.empty(vertex.shape[1])
     for i in range(vertex.shape[0]):
-        for c in range(others.shape[1]):
-            picked[c] = fitted[i, others[i, c]]
         for a in range(vertex.shape[1]):
-            dual[i, vertex[i, a]] -= fitted[i, vertex[i, a]] - dot(picked, edges[i, a], 0)
+            change[a] = fitted[i, vertex[i, a]]
+        for c in range(others.shape[1]):
+            add_row(change, fitted[i, others[i, c]], edges[i, c], 0)
+        for a in range(vertex.shape[1]):
+            dual[i, vertex[i, a]] -= change[a]

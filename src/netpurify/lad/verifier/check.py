@@ -3,6 +3,7 @@
 See ``certificate`` for what is proven and why, and ``evidence`` for when a minimum may be called recovered.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,9 @@ _WILD = 100.0
 """The gap is compared with the objective, or with this many times (altered entries) x (their lower quartile)."""
 _ONE = 1e-12
 """A dual this close to the sign of its residual counts as that sign, or a huge residual would multiply its rounding."""
+
+_BLOCK = 1 << 16, 32
+"""Columns are checked in blocks of about so many entries, which stay in the cache, but of at least so many columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +53,25 @@ class Checked:
     zeros: NDArray[np.int64]
     surplus: NDArray[np.int64]
 
+    @classmethod
+    def nothing(cls, count: int, rows: int) -> "Checked":
+        """For ``count`` columns of which none was checked yet: all are ``FAILED``."""
+        return cls(
+            np.full((count, rows), np.nan), np.zeros((count, rows)), np.full(count, Status.FAILED, np.int8),
+            *np.full((4, count), np.nan), *np.zeros((2, count), np.int64),
+        )  # fmt: skip
+
+    @classmethod
+    def joined(cls, blocks: Sequence["Checked"]) -> "Checked":
+        """Blocks of columns, one after the other."""
+        return cls(*(np.concatenate([getattr(block, name) for block in blocks]) for name in cls.__slots__))
+
     def put(self, chosen: NDArray[np.intp], other: "Checked") -> None:
         """Take over what another check has shown of the ``chosen`` columns."""
         for name in self.__slots__:
             getattr(self, name)[chosen] = getattr(other, name)
 
 
-@np.errstate(all="ignore")  # a claim may hold any numbers; what is not finite is given the status FAILED
 def check(
     space: ColumnSpace, candidate: Candidate, *, accuracy: float, redundant: NDArray[np.bool_] | None = None
 ) -> Checked:
@@ -68,6 +84,18 @@ def check(
         redundant: Columns for which the caller has seen already that every fitted row is predicted by the other fitted
             rows, [p]. The solver knows this from its last fit; ``verify`` does not use it.
     """
+    count, rows = candidate.data.shape
+    known = np.zeros(count, np.bool_) if redundant is None else redundant
+    entries, columns = _BLOCK
+    step = max(entries // max(rows, 1), columns)
+    blocks = [slice(start, start + step) for start in range(0, max(count, 1), step)]
+    checked = [_check(space, candidate.some(block), accuracy, known[block]) for block in blocks]
+    return checked[0] if len(checked) == 1 else Checked.joined(checked)
+
+
+@np.errstate(all="ignore")  # a claim may hold any numbers; what is not finite is given the status FAILED
+def _check(space: ColumnSpace, candidate: Candidate, accuracy: float, redundant: NDArray[np.bool_]) -> Checked:
+    """``check`` for a block of columns."""
     residuals = Residuals.of(candidate)
     missing, altered = residuals.missing, residuals.altered_sizes
     dual, misplaced = _feasible(space, candidate.dual, missing, candidate.tilt)
@@ -130,8 +158,11 @@ def _gaps(
         The whole gap, [p], and the part that speaks against the fit, [p]: that of the altered entries, less the
         rounding of their residuals. Below the noise floor a gap says nothing about the fit.
     """
-    agreement = (dual - candidate.tilt) * np.sign(np.where(residuals.sizes > 0.0, residuals.values, 0.0))
-    lacking = np.where(agreement >= 1.0 - _ONE, 0.0, residuals.sizes * (1.0 - agreement))
-    rounding = _ROUNDING * np.minimum(np.abs(candidate.data), np.abs(candidate.fitted))
-    open_gap = np.where(residuals.altered, np.maximum(lacking - rounding, 0.0), 0.0).sum(axis=1)
-    return np.maximum(open_gap + np.where(residuals.altered, 0.0, lacking).sum(axis=1), 0.0), open_gap
+    losses = (dual - candidate.tilt) * np.where(residuals.missing, 0.0, residuals.values)
+    lacking = residuals.sizes - losses
+    lacking[lacking <= _ONE * residuals.sizes] = 0.0
+    altered = np.where(residuals.altered, lacking, 0.0)
+    below = (lacking - altered).sum(axis=1)
+    altered -= _ROUNDING * np.minimum(np.abs(candidate.data), np.abs(candidate.fitted))
+    open_gap = np.where(residuals.altered, np.maximum(altered, 0.0), 0.0).sum(axis=1)
+    return np.maximum(open_gap + below, 0.0), open_gap

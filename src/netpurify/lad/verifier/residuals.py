@@ -24,6 +24,12 @@ class Candidate:
     noise_floor: NDArray[np.float64]
     tilt: float = 0.0
 
+    def some(self, columns: slice) -> "Candidate":
+        """Some of the columns."""
+        return Candidate(
+            self.data[columns], self.fitted[columns], self.dual[columns], self.noise_floor[columns], self.tilt
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
