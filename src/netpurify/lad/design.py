@@ -183,10 +183,10 @@ class Design(ColumnSpace):
 
     @cached_property
     def witness(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The irregular numbers, padded to the rows of the basis, and their part orthogonal to the basis."""
-        irregular = np.zeros(self.basis.shape[0])
-        irregular[: self.live.size] = self.irregular
-        return irregular, irregular - self.basis @ (irregular @ self.basis)
+        """The irregular numbers, padded to the rows of the basis, and their part orthogonal to the basis, [2, rows]."""
+        irregular = np.zeros((2, self.basis.shape[0]))
+        irregular[:, : self.live.size] = self.irregular
+        return irregular, irregular - (irregular @ self.basis) @ self.basis.T
 
     def orthogonal(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The part of ``values`` [n, live_count] that is orthogonal to the column space."""

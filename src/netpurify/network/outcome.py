@@ -37,7 +37,7 @@ class Outcome:
         unjudged: How many weights differ from the fit and were left alone all the same.
         reason: Why units were left alone, if any were.
         low_rank: Rank of the layer's change, if it has a low one that was estimated; the largest over groups.
-        singular_values: Of that change, largest first; empty if there is none.
+        singular_values: Of that change in the units that were fitted, largest first; empty if there is none.
         free: Whether the units that are left alone are those that training may set freely, as the tokens of an
             embedding that clean inputs use.
         unrounded: In half precision, the new weights before they were rounded, as far as they are known, of the same

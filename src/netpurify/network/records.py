@@ -159,7 +159,7 @@ class LayerRecord:
         proofs: What is needed to check the fits again; empty if no proof was asked for.
         low_rank: Rank of the layer's change, if it has a low one that was estimated from the layer itself; else
             ``None``. The largest over groups.
-        singular_values: Of that change, largest first; empty if there is none.
+        singular_values: Of that change in the units that were fitted, largest first; empty if there is none.
         form: How the layer's tensors become its matrix, if it is known.
     """
 

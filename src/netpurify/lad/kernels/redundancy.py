@@ -11,13 +11,15 @@ from netpurify.lad.kernels.rows import add_row, dot
 def smallest_left_over(basis, rank, block, chosen, irregular, orthogonal, smallest):
     """Project irregular numbers on the chosen rows orthogonally to the columns; find each column's smallest entry.
 
+    There are two vectors of these numbers, and of each row the larger of its two entries counts.
+
     Args:
         basis: Orthonormal basis Q, padded to multiples of 8 rows and columns.
         rank: How many of its columns are not zero.
         block: I - QQ', or empty where that would be too large.
         chosen: The rows, [p, rows].
-        irregular: The numbers, [rows].
-        orthogonal: Their part orthogonal to the basis, [>= rows].
+        irregular: The numbers, [2, rows].
+        orthogonal: Their part orthogonal to the basis, [2, >= rows].
         smallest: Receives the entries, [p]: 0 where the chosen rows have no redundancy, and infinity at rank 0.
     """
     rows = chosen.shape[1]
@@ -44,23 +46,24 @@ def _through_others(block, orthogonal, chosen, others):
     count, rows = others.size, chosen.size
     size = -(-count // 8) * 8
     matrix, right = np.empty((size, size)), np.zeros((size, SIDES))
-    left_over = orthogonal[:rows].copy()
+    left_over = orthogonal[:, :rows].copy()
     for a in range(size):
         for b in range(a, size):
             matrix[a, b] = 1.0 if a == b else 0.0
     for a in range(count):
-        right[a, 0] = orthogonal[others[a]]
+        right[a, 0], right[a, 1] = orthogonal[0, others[a]], orthogonal[1, others[a]]
         for b in range(a, count):
             matrix[a, b] = block[others[a], others[b]]
     if not cholesky(matrix):
         return 0.0
     cholesky_solve(matrix, right)
     for a in range(count):
-        add_row(left_over, -right[a, 0], block[others[a]], 0)
+        for v in range(2):
+            add_row(left_over[v], -right[a, v], block[others[a]], 0)
     smallest = np.inf
     for j in range(rows):
         if chosen[j]:
-            smallest = min(smallest, abs(left_over[j]))
+            smallest = min(smallest, max(abs(left_over[0, j]), abs(left_over[1, j])))
     return smallest
 
 
@@ -71,25 +74,28 @@ def _through_columns(basis, rank, chosen, count, irregular):
     others = 2 * count > rows
     picked, taken = np.empty((min(count, rows - count), width)), np.int64(0)
     matrix, right = np.empty((width, width)), np.zeros((width, SIDES))
-    projection = np.zeros(width)
+    projection = np.zeros((2, width))
     for j in range(rows):
         if chosen[j] != others:
             picked[taken] = basis[j]
             taken += 1
         if chosen[j]:
-            add_row(projection, irregular[j], basis[j], 0)
+            for v in range(2):
+                add_row(projection[v], irregular[v, j], basis[j], 0)
     for a in range(width):
-        right[a, 0] = projection[a]
+        right[a, 0], right[a, 1] = projection[0, a], projection[1, a]
     gram(picked, taken, rank, others, matrix)
     if not cholesky(matrix):
         return 0.0
     cholesky_solve(matrix, right)
     for a in range(width):
-        projection[a] = right[a, 0]
+        projection[0, a], projection[1, a] = right[a, 0], right[a, 1]
     smallest = np.inf
     for j in range(rows):
         if chosen[j]:
-            smallest = min(smallest, abs(irregular[j] - dot(projection, basis[j], 0)))
+            first = abs(irregular[0, j] - dot(projection[0], basis[j], 0))
+            second = abs(irregular[1, j] - dot(projection[1], basis[j], 0))
+            smallest = min(smallest, max(first, second))
     return smallest
 
 

@@ -47,7 +47,7 @@ def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with
     basis, rows, rank = design.basis, design.live.size, design.rank
     data, target, left_out, state = columns.data, columns.dual_target, columns.left_out, columns.state
     block = design.complement if design.complement is not None else np.zeros((0, 0))
-    irregular, orthogonal = design.witness
+    irregular, orthogonal = (numbers[0] for numbers in design.witness)
     active = state == ACTIVE
     general = with_guess or bool(columns.slope.any())
     small = active & (left_out.sum(axis=1) <= (int(1.5 * rank) if block.size else rank))

@@ -23,7 +23,7 @@ _WILD = 100.0
 _ONE = 1e-12
 """A dual this close to the sign of its residual counts as that sign, or a huge residual would multiply its rounding."""
 
-_BLOCK = 1 << 16, 32
+_BLOCK = 1 << 16, 8
 """Columns are checked in blocks of about so many entries, which stay in the cache, but of at least so many columns."""
 
 

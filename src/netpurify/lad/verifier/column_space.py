@@ -106,8 +106,9 @@ class ColumnSpace(ABC):
     def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         """How well the ``chosen`` rows [p, live rows] determine each other, for the least determined of them, [p].
 
-        A vector of irregular numbers on the chosen rows is projected onto what is orthogonal to their columns. Its
-        smallest entry is returned. A row has the entry 0 if no other chosen row predicts it (leverage 1).
+        Two vectors of irregular numbers on the chosen rows are projected onto what is orthogonal to their columns. A
+        row has the entry 0 in both if no other chosen row predicts it (leverage 1). Of each row the larger entry
+        counts, because among thousands of rows some entry of one vector is small by chance; the smallest is returned.
         """
 
     @abstractmethod
@@ -142,8 +143,9 @@ class ColumnSpace(ABC):
 
     @cached_property
     def irregular(self) -> NDArray[np.float64]:
-        """Numbers between 1 and 2 without a pattern, one for each live row."""
-        return 1.0 + np.modf(np.arange(1, self.live.size + 1) * 0.6180339887498949)[0]
+        """Numbers between 1 and 2 without a pattern, two for each live row, [2, live rows]."""
+        steps = np.array([[0.6180339887498949], [0.4142135623730951]])
+        return 1.0 + np.modf(np.arange(1, self.live.size + 1) * steps)[0]
 
     @cached_property
     def sparse(self) -> SparseVectors:

@@ -50,20 +50,20 @@ class PlainSpace(ColumnSpace):
         return self.columns * np.finfo(np.float64).eps * sizes
 
     def redundancy(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The smallest entry of what the chosen rows leave of a vector of irregular numbers; see ``ColumnSpace``."""
+        """The smallest entry of what the chosen rows leave of vectors of irregular numbers; see ``ColumnSpace``."""
         smallest = np.zeros(chosen.shape[0])
         if not self.rank:
             smallest[chosen.any(axis=1)] = np.inf
             return smallest
         for i in np.flatnonzero(np.count_nonzero(chosen, axis=1) > self.rank):
-            basis, irregular = self.compact[chosen[i]], self.irregular[chosen[i]]
+            basis, irregular = self.compact[chosen[i]], self.irregular[:, chosen[i]].T
             # The basis is orthonormal: the Gram matrix of the chosen rows is I minus that of the others.
             others = self.compact[~chosen[i]]
             gram = basis.T @ basis if 2 * len(basis) <= len(chosen[i]) else np.eye(self.rank) - others.T @ others
             inverse = _inverse_factor(gram)
             if inverse is not None:
-                left = irregular - basis @ (inverse.T @ (inverse @ (irregular @ basis)))
-                smallest[i] = np.abs(left).min()
+                left = irregular - basis @ (inverse.T @ (inverse @ (basis.T @ irregular)))
+                smallest[i] = np.abs(left).max(axis=1).min()
         return smallest
 
     def uniqueness(

@@ -89,7 +89,8 @@ def recover_low_rank(regressions: Regressions, outcome: Outcome) -> None:
         if not left.any():
             continue
         bias = weights.bias_row if regressions.decay == 1.0 else np.zeros_like(weights.bias_row)
-        fit = estimate(regressions.difference(group, slice(None)), regressions.noise_floors[group], bias=bias)
+        change = regressions.difference(group, slice(None))
+        fit = estimate(change, regressions.noise_floors[group], bias=bias, asked=left)
         if fit is None:
             continue
         chosen = fit.altered & left

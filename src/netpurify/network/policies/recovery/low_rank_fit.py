@@ -54,7 +54,7 @@ class LowRankFit:
 
     Attributes:
         rank: How many directions it has.
-        singular_values: Of the change without alterations, largest first, [rank].
+        singular_values: Of the change of the fitted units without alterations, largest first, [rank].
         gap: The smallest of them, divided by the next singular value, which is rounding; both of the block.
         proven: Units whose fit is verified, given the directions, [units].
         altered: Weights of these units that are called altered, [fan-in, units].
@@ -71,13 +71,15 @@ class LowRankFit:
     fitted: Array
 
 
-def estimate(change: Array, floors: Array, *, bias: Mask | None = None) -> LowRankFit | None:
+def estimate(change: Array, floors: Array, *, bias: Mask | None = None, asked: Mask | None = None) -> LowRankFit | None:
     """The fit of a change of low rank; ``None`` if the change has no low rank up to rounding.
 
     Args:
         change: Contaminated minus initial weights, [fan-in, units]; NaN where missing.
         floors: Differences up to these are rounding, [units].
         bias: The row of the bias, which may have been trained in its own way, [fan-in].
+        asked: Units about which something is asked, [units]; ``None`` for all. Besides these, only units are fitted
+            from which the low rank was found; all others are as if they were not proven.
     """
     if min(change.shape) < _ROOM + _FEWEST or not float(np.median(floors)) > 0.0:
         return None
@@ -90,7 +92,7 @@ def estimate(change: Array, floors: Array, *, bias: Mask | None = None) -> LowRa
                 return None
             found = decompose(block, float(np.median(floors[units])), generator)
             if found is not None and _is_clear(found, change, block) and not _equal_sizes(block, floors[units]):
-                return _fit(change, floors, units, found, bias)
+                return _fit(change, floors, units, found, bias, asked)
     return None
 
 
@@ -120,17 +122,24 @@ def _equal_sizes(block: Array, floors: Array) -> bool:
 
 
 def _fit(
-    change: Array, floors: Array, units: NDArray[np.intp], found: Decomposition, bias: Mask | None
+    change: Array,
+    floors: Array,
+    units: NDArray[np.intp],
+    found: Decomposition,
+    bias: Mask | None,
+    asked: Mask | None,
 ) -> LowRankFit | None:
-    """Fit all rows on the coordinates of the block's units, then all units on the rows."""
+    """Fit all rows on the coordinates of the block's units, then units on the rows."""
     rank = found.singular_values.size
     rows = _row_fits(found.right * found.singular_values, change[:, units], float(np.median(floors[units])))
     strange = np.asarray(np.isnan(rows).any(axis=1))
     design = _design(np.where(strange[:, None], 0.0, rows))
     if design.full or design.rank < design.columns:
         return None
-    fits = _UnitFits(change, floors, strange, design)
-    for block in _blocks(change.shape[1]):
+    all_units = np.arange(change.shape[1])
+    fitted = all_units if asked is None else np.union1d(np.flatnonzero(asked), units)
+    fits = _UnitFits(change[:, fitted], floors[fitted], strange, design)
+    for block in _blocks(fitted.size):
         fits.add(block)
     if fits.near > fits.beyond or not fits.proven.any():
         return None
@@ -144,7 +153,16 @@ def _fit(
         unjudged=np.zeros_like(fits.altered),
         fitted=fits.fitted,
     )
-    return fits.judged(fit, bias)
+    judged = fits.judged(fit, bias)
+    return None if judged is None else _among_all(judged, fitted, all_units.size)
+
+
+def _among_all(fit: LowRankFit, fitted: NDArray[np.intp], units: int) -> LowRankFit:
+    """The fit of some units as one of all units, of which the others are not proven."""
+    proven = np.zeros(units, np.bool_)
+    altered, unjudged = np.zeros((2, fit.altered.shape[0], units), np.bool_)
+    proven[fitted], altered[:, fitted], unjudged[:, fitted] = fit.proven, fit.altered, fit.unjudged
+    return replace(fit, proven=proven, altered=altered, unjudged=unjudged)
 
 
 class _UnitFits:
