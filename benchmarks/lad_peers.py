@@ -146,15 +146,18 @@ def _too_slow(patience: float) -> str:
 
 @cache
 def quantreg_version() -> str | None:
-    """Version of R's quantreg, or ``None`` where R or quantreg is absent."""
+    """Version of R's quantreg, and with which BLAS; ``None`` where R or quantreg is absent.
+
+    The BLAS matters: with OpenBLAS, ``fnb`` is twice as fast as with the reference BLAS that comes with Debian's R.
+    """
     if shutil.which("Rscript") is None:
         return None
-    query = [
-        "Rscript",
-        "-e",
-        'cat(as.character(packageVersion("quantreg")), "in R", paste0(R.version$major, ".", R.version$minor))',
-    ]
-    answer = subprocess.run(query, capture_output=True, text=True, check=False)
+    query = (
+        'cat(as.character(packageVersion("quantreg")), "in R", paste0(R.version$major, ".", R.version$minor), "with",'
+        'if (grepl("openblas", extSoftVersion()["BLAS"])) "OpenBLAS" else '
+        'if (grepl("mkl", extSoftVersion()["BLAS"])) "MKL" else "reference BLAS")'
+    )
+    answer = subprocess.run(["Rscript", "-e", query], capture_output=True, text=True, check=False)
     return answer.stdout if answer.returncode == 0 else None
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from lad_cases import CASES, QUANTILES, Case, Matrix
-from lad_peers import PEERS, Run, run
+from lad_peers import PEERS, Run, quantreg_version, run
 from lad_race import ENOUGH, one_core
 from lad_versions import Version, in_turns, typical, versions
 from netpurify import lad
@@ -95,7 +95,7 @@ def measure(
 def peer_seconds(case: Case, A: Matrix, B: Matrix, budget: float) -> float:
     """CPU seconds per column of quantreg's fnb, measured once; NaN where R or quantreg is absent."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    key = f"{case.name}, {B.shape[1]} columns, {budget:g} s"
+    key = f"{case.name}, {B.shape[1]} columns, {budget:g} s, quantreg {quantreg_version()}"
     if key not in kept:
         fnb = next(peer for peer in PEERS if peer.solve == "fnb")
         columns = A[:, lad.Design.prepare(A).pivots]  # fnb cannot do with dependent ones
