@@ -108,8 +108,9 @@ print(f"accuracy after the repair: {accuracy(result.model, test_pixels, test.lab
 
 # %% [markdown]
 # Now compare with the truth, which you would not have. No weight was called altered that is not. The flips that were
-# not named are those of the last bits of the mantissa: they are smaller than the rounding errors of training itself (the
-# *noise floor* of their unit), and change nothing that the network says.
+# not named are those of the last bits of the mantissa. They hide in the rounding errors of training itself: what the fit
+# leaves of them is smaller than the *noise floor* of their unit, though the flip itself may be a few times larger, because
+# the fit follows it a little. They change nothing that the network says.
 
 # %%
 truth, repaired = trained.state_dict(), result.model.state_dict()
