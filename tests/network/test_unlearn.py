@@ -163,6 +163,7 @@ def test_half_precision_comes_back_in_half_precision(poisoned, clean):
     [
         (lambda: Unlearn(["nothing"]), "one of wave"),
         (lambda: Unlearn(max_disagreement=2.0), "between 0 and 1"),
+        (lambda: Unlearn(resume=3), "resume must be the path of a file; got 3"),
     ],
 )
 def test_options_without_meaning_are_refused(policy, message):

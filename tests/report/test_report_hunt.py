@@ -404,6 +404,16 @@ def test_what_a_second_hunt_says():
     assert (calm.exit_code, again.exit_code) == (0, 1)
 
 
+def test_a_class_that_was_not_suspect_before_is_not_still_found():
+    before = made.still_there()
+    other = made.hunted([made.family("spot", made.rates(5, 0.9), made.drawn("spot", (1, 8, 8)))], inputs=60)
+    summary = report.summarise(replace(before, after=other))
+    assert summary.headline.endswith("a second hunt finds another class: class 5 (spot, 90 %)")
+    assert "No class that was suspect before is among them" in " ".join(summary.texts)
+    assert "still found" not in " ".join([summary.headline, *summary.texts])
+    assert summary.exit_code == 1
+
+
 def test_without_a_suspect_nothing_was_changed():
     summary = report.summarise(made.unchanged())
     assert summary.headline.startswith("Nothing was changed: nothing found in 4 families; ")

@@ -101,6 +101,8 @@ def test_the_page_says_what_the_tables_say():
     assert "| ResNet with BatchNorm, CIFAR-10 | 0 of 2 | 1 of 1, at most 100 % |" in page, "seed 2 raised an alarm"
     assert "| networks in which every hunt finds it |  |  | 1 of 1, at least 5 % |  |" in page
     assert "| spot | 0.25 | 0.30 | 0.65 | 0.30 | 0.65 | 2 | 2 | 50 |" in page
+    without = page.split("### Without the families of an attack")[1].split("\n## ")[0]
+    assert "| ResNet with BatchNorm, CIFAR-10 | 0 of 1 |  |  |  |" in without, "the wave points to another class"
     left = page.split("## Repairs that leave a backdoor")[1].split("\n## ")[0]
     assert "Of 3 repairs by `unlearn` with 500 images" in left
     line = "| ResNet with BatchNorm, CIFAR-10 | patch | 1 | 2 | spot | 95.0 | 95.0 | 0.20 |"

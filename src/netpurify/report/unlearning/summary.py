@@ -19,6 +19,10 @@ _TRY = (
     "Nothing was suspect, so nothing was changed: every weight has the bits that it had. If you have reasons to "
     "distrust the network all the same, try netpurify defend, which needs no families."
 )
+_ANOTHER = (
+    "No class that was suspect before is among them: the training may have made this weakness itself, or it was hidden "
+    "behind what was trained away. Look at the trigger, and hunt again with another seed."
+)
 _BASIS_OF_BOUND = " The bound is for inputs drawn like those held out, which the training never saw."
 
 
@@ -57,7 +61,16 @@ def _second(result: Unlearning) -> str:
     if not result.still_found:
         return f"nothing found by a second hunt; {NOTHING}"
     strongest = result.after.suspects[0]
-    return f"still found by a second hunt: class {strongest.target} ({strongest.family}, {percent(strongest.success)})"
+    found = f"class {strongest.target} ({strongest.family}, {percent(strongest.success)})"
+    if _the_same(result):
+        return f"still found by a second hunt: {found}"
+    return f"a second hunt finds another class: {found}"
+
+
+def _the_same(result: Unlearning) -> bool:
+    """Whether a class that the hunt after the repair finds was suspect before."""
+    assert result.after is not None
+    return not set(result.before.goals).isdisjoint(result.after.goals)
 
 
 def _statements(result: Unlearning) -> list[Statement]:
@@ -100,4 +113,5 @@ def _again(result: Unlearning) -> str:
     )
     if not result.still_found:
         return f"{how}: nothing found in {families_word(after)}; {NOTHING}."
-    return f"{how}: still found. {'; '.join(map(found_words, suspect_families(after)))}."
+    found = "; ".join(map(found_words, suspect_families(after)))
+    return f"{how}: still found. {found}." if _the_same(result) else f"{how}: {found}. {_ANOTHER}"

@@ -48,9 +48,9 @@ class HuntedNetwork:
         """Whether the class of the backdoor is one of those that users are told of."""
         return self.row["target"] in strongest_classes(list(self.suspects.values()))
 
-    def found_without(self, family: str) -> bool:
-        """Whether it is without this family, too."""
-        others = [found for name, found in self.suspects.items() if name != family]
+    def found_without(self, *families: str) -> bool:
+        """Whether it is without these families, too."""
+        others = [found for name, found in self.suspects.items() if name not in families]
         return self.row["target"] in strongest_classes(others)
 
 

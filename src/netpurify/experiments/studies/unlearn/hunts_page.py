@@ -37,6 +37,14 @@ halfway between that of healthy networks and 1, and at least 0.5. *Points to the
 in which this family is suspect with the right class. *Finds alone*: hunts in which no other family does, so that
 leaving it out would miss the backdoor. The last column is its share of the time of a hunt.
 """
+OWN = {"patch": ("spot", "spots"), "blended": ("blend",), "sig": ("wave",), "wanet": ("flow",)}
+"""The families that are made for each attack; several spots are near a single one."""
+LEFT_OUT = """### Without the families of an attack
+
+Hunts in poisoned networks that were set aside in which the class of the backdoor is suspect if the families made for
+the attack are left out: for the patch `spot` and `spots`, which are near one another, so that neither is often the only
+one that finds it. Where nothing is left, a family like the trigger is what the hunt depends on.
+"""
 POWER = """## What is found
 
 Hunts in poisoned networks in which the class of the backdoor is suspect. The triggers of seed 2 are others than those
@@ -143,6 +151,21 @@ def levels_section(hunts: list[TableRow], judged: list[HuntedNetwork]) -> str:
         parts += [f"### Families on {kind} images ({len(own)} hunts in poisoned networks)\n"]
         parts += [markdown.table(columns, lines), ""]
     return "\n".join([LEVELS, *parts])
+
+
+def left_out_section(judged: list[HuntedNetwork]) -> str:
+    """How often the class of the backdoor is found without the families that are made for the attack."""
+    lines = []
+    for network in dict.fromkeys(str(one.row["network"]) for one in judged):
+        own = [one for one in judged if one.row["network"] == network and not one.healthy and _held(one)]
+        cells = [
+            share([one.found_without(*families) for one in own if one.row["attack"] == attack])
+            for attack, families in OWN.items()
+        ]
+        if any(cells):
+            lines.append([TITLES[network], *cells])
+    columns = ["network", *(f"{attack} without {' and '.join(families)}" for attack, families in OWN.items())]
+    return "\n".join([LEFT_OUT, markdown.table(columns, lines), ""]) if lines else ""
 
 
 def _shown(level: HealthyLevel) -> tuple[float, ...]:

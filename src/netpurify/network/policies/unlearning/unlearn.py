@@ -85,6 +85,8 @@ class Unlearn:
         most = self.max_disagreement
         if most is not None and not (isinstance(most, float | int) and 0.0 <= most <= 1.0):
             raise InputError(f"max_disagreement must be a share between 0 and 1; got {most!r}")
+        if self.resume is not None and not isinstance(self.resume, str | Path):
+            raise InputError(f"resume must be the path of a file; got {self.resume!r}")
 
     def run(self, network: Network, progress: Progress | None = None) -> Unlearning:
         """Hunt and repair a network that was made ready.
