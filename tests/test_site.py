@@ -122,6 +122,17 @@ def test_the_gallery_has_every_figure(pages):
 
 
 @pytest.mark.slow
+def test_every_figure_of_the_gallery_has_a_claim_a_verdict_and_a_command(site, pages):
+    assert pages["gallery.html"].pictures
+    sections = (site.with_name("site-source") / "gallery.md").read_text().split("\n### ")[1:]
+    assert len(sections) == len(pages["gallery.html"].pictures)
+    for section in sections:
+        title = section.partition("\n")[0]
+        assert re.search(r"^\| .{20,} \| .+ \| [✓◐✗○] \w", section, flags=re.MULTILINE), title
+        assert re.search(r"^Made by `(netpurify|python) [^`]+`\. \[Explained", section, flags=re.MULTILINE), title
+
+
+@pytest.mark.slow
 def test_the_gallery_has_the_verdicts_that_the_reproduction_counts(site, pages):
     assert pages["gallery.html"].pictures
     gallery = (site.with_name("site-source") / "gallery.md").read_text()

@@ -58,8 +58,7 @@ def main() -> None:
     text = page.read_text(encoding="utf-8")
     tables = {name: run() for name, run in EXPERIMENTS.items()}
     for name, rows in tables.items():
-        if name != "adversary":
-            text = insert(text, name, as_markdown(rows))
+        text = insert(text, name, as_markdown(rows))
     for name, paint in PICTURES.items():
         with write_atomically(DOCS / "figures" / f"evidence-{name}.svg") as stream:
             stream.write(paint(tables).encode())

@@ -21,7 +21,8 @@ _TOP = """# Gallery: every figure, what it claims, and whether that holds
 
 Made from the tables that are committed beside this documentation. ✓ holds, ◐ holds with limits, ✗ does not hold. A
 claim of the paper is judged twice, by the paper's own measure and against doing nothing; each claim leads to its rule.
-The commands make the figures anew; with `--tables docs/results` they do so from the committed tables, without the work.
+The commands make the figures anew. Those of `netpurify` do so from the committed tables, without the work, if they are
+given `--tables docs/results`.
 """
 
 
@@ -47,13 +48,20 @@ class Shown:
 
 
 def write_gallery(folder: Path) -> None:
-    """Write gallery.md into the source of the site, which has pages, figures and tables already."""
+    """Write gallery.md into the source of the site, which has pages, figures and tables already.
+
+    Raises:
+        LookupError: A figure that measures something has no claim.
+    """
     reproduction = (folder / "reproduction.md").read_text(encoding="utf-8")
     figures = [_figure(section) for section in re.split(r"^## (?=Figure \d+: )", reproduction, flags=re.MULTILINE)[1:]]
     benchmarks = [_benchmark(claim, folder) for claim in CLAIMS]
     shown = {one.picture for one in (*figures, *benchmarks)}
-    others = [path for path in sorted((folder / "figures").glob("*.svg")) if f"figures/{path.name}" not in shown]
-    benchmarks += [_unjudged(path, folder) for path in others if not _DRAWINGS.fullmatch(path.stem)]
+    drawn = {
+        f"figures/{path.name}" for path in (folder / "figures").glob("*.svg") if not _DRAWINGS.fullmatch(path.stem)
+    }
+    if drawn - shown:
+        raise LookupError(f"{', '.join(sorted(drawn - shown))}: expected a claim; write one in benchmark_claims.py")
     parts = [_TOP, "## The reproduction", *map(_section, figures), "## Benchmarks", *map(_section, benchmarks)]
     (folder / "gallery.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
@@ -87,22 +95,9 @@ def _benchmark(claim: BenchmarkClaim, folder: Path) -> Shown:
     return Shown(claim.title, claim.picture, ("claim", "measured", "verdict"), rows, claim.command, claim.page)
 
 
-def _unjudged(path: Path, folder: Path) -> Shown:
-    """A figure without a rule: what its page says of it."""
-    for page in sorted(folder.glob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        found = re.search(rf"!\[([^\]]+)\]\(figures/{re.escape(path.name)}\)", text)
-        if found:
-            command = re.search(r"netpurify study [\w -]+|python benchmarks/[\w. -]+", text)
-            made = command[0].strip() if command else f"see {page.name}"
-            return Shown(found[1], f"figures/{path.name}", (), (), made, page.name)
-    raise LookupError(f"figures/{path.name} stands on no page")
-
-
 def _section(shown: Shown) -> str:
     lines = [f"### {shown.title}", f"[![{shown.title}]({shown.picture})]({shown.page})"]
-    if shown.rows:
-        cells = [shown.columns, ["---"] * len(shown.columns), *shown.rows]
-        lines.append("\n".join(f"| {' | '.join(row)} |" for row in cells))
+    cells = [shown.columns, ["---"] * len(shown.columns), *shown.rows]
+    lines.append("\n".join(f"| {' | '.join(row)} |" for row in cells))
     lines.append(f"Made by `{shown.command}`. [Explained here]({shown.page}).")
     return "\n\n".join(lines)
