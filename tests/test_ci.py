@@ -26,14 +26,14 @@ GITHUB, GITLAB, PRE_COMMIT = (
 COMMANDS = re.findall(r"```bash\n(.*?)```", GUIDE, flags=re.DOTALL)
 
 
-def _adapter(base, folder):
+def write_adapter(base, folder, *, name="adapter"):
     """An adapter as PEFT writes it, and the base with this adapter merged by torch."""
     draw = torch.Generator().manual_seed(1)
     down, up = torch.randn(2, 30, generator=draw), torch.randn(20, 2, generator=draw)
-    (folder / "adapter").mkdir()
-    (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 2}))
+    (folder / name).mkdir()
+    (folder / name / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 2}))
     factors = {"base_model.model.a.lora_A.weight": down, "base_model.model.a.lora_B.weight": up}
-    checkpoint.save_weights(factors, folder / "adapter" / "adapter_model.safetensors")
+    checkpoint.save_weights(factors, folder / name / "adapter_model.safetensors")
     checkpoint.save_weights(base | {"a.weight": base["a.weight"] + up @ down}, folder / "merged.safetensors")
 
 
@@ -47,7 +47,7 @@ def pipeline(tmp_path):
     checkpoint.save_weights(base, tmp_path / "base.safetensors")
     checkpoint.save_weights(base, tmp_path / "copy.safetensors")
     checkpoint.save_weights(base | {"a.weight": hit}, tmp_path / "model.safetensors")
-    _adapter(base, tmp_path)
+    write_adapter(base, tmp_path)
     command = tmp_path / "bin" / "netpurify"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m netpurify "$@"\n')
