@@ -1,6 +1,7 @@
 """Studies: their pages are functions of their tables, and what a study needs is refused by name if it is missing."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,12 @@ DEFAULT = {"recovery", "transformers", "evidence", "healthy", "limits", "optimis
 
 def test_the_command_line_knows_every_study():
     assert tuple(STUDIES) == options.STUDIES
+
+
+def test_the_guide_has_every_study_with_its_page():
+    text = (DOCS / "reproduce.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| [A-Z].*? \| \[[\w-]+\.md\]\(([\w-]+\.md)\) \|$", text, flags=re.MULTILINE))
+    assert rows == {study.name: Path(study.document).name for study in STUDIES.values()}
 
 
 @pytest.mark.slow
