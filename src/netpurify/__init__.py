@@ -1,4 +1,4 @@
-"""Purify contaminated neural networks without labels and without retraining.
+"""Find and repair altered or poisoned weights of neural networks without labels, with a proof where one is possible.
 
     plan = netpurify.check(model, inputs, initial=initial)               what can be repaired, and what it costs
     netpurify.scan("tuned.safetensors", "base.safetensors")              what was altered, without inputs or repair

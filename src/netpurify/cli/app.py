@@ -34,7 +34,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="netpurify",
-    help="Purify contaminated neural networks without labels and without retraining.",
+    help="Find and repair altered or poisoned weights of neural networks without labels.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
