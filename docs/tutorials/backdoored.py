@@ -167,8 +167,10 @@ _ = figure.legend(loc="outside upper center", ncols=2, fontsize=8)
 # 3. **If a class is suspect, unlearn**, and read the second hunt and the bound. If nothing is suspect, nothing is changed.
 # 4. **If you have reason to distrust the network anyway, defend.** Triggers that depend on the image, or lead every class to
 #    another one, are in no family. [When it fails](../defence.md) says what to check.
-# 5. **For other sizes of images or numbers of classes** than those of MNIST and CIFAR-10 the hunt says *never calibrated*:
-#    hunt in healthy networks of your own first ([how](../hunt.md#how-a-hunt-works)).
+# 5. **Hunt in healthy networks of your own kind first**, better twenty than two, and give what they show as `expected=`
+#    ([how](../hunt.md#how-a-hunt-works)). The levels of netpurify come from a few kinds of small networks. For other sizes
+#    of images or numbers of classes the hunt says *never calibrated*; that your architecture or training is another one it
+#    cannot know, and then it may suspect a healthy network, name a wrong class, or miss a backdoor.
 #
 # How often all this works, on which networks and triggers: [hunts and unlearning](../unlearn-results.md),
 # [defences side by side](../defence-results.md).
