@@ -51,7 +51,7 @@ def test_a_network_is_recovered_and_defended_as_the_readme_says(capsys, tmp_path
     words, numbers = words_and_numbers(recovered)
     wanted, then = words_and_numbers(said)
     assert words == wanted
-    # Training on other processors rounds otherwise, which its steps amplify: counts agree, weights to three digits or so.
+    # Training on other processors rounds otherwise, which its steps amplify: counts agree, weights to three digits.
     assert numbers == pytest.approx(then, rel=1e-3, abs=1e-3)
     assert words_and_numbers(defended)[0] == words_and_numbers(expected)[0]
     chosen = names["defence"].chosen
