@@ -4,9 +4,12 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
 from netpurify import lad
 from netpurify.lad import Design, Status
+from netpurify.lad.verifier.column_space import on_a_grid
+from netpurify.lad.verifier.evidence import discounted
 from netpurify.lad.verifier.rivals import odds_of_rivals
 from netpurify.lad.verifier.sparse import sparse_vectors
 from tests.lad.problems import planted
@@ -193,3 +196,20 @@ def test_a_small_alteration_of_a_large_row_does_not_pass_for_the_noise_of_the_ot
     unseen = (altered & (np.asarray(solution.residual) == 0.0)).any(axis=0)
     assert unseen[70], "the floor that is detected hides the alteration"
     assert not (unseen & (solution.status == Status.RECOVERED)).any()
+
+
+def test_a_grid_is_seen_in_every_column_and_missing_entries_are_left_out():
+    rng = np.random.default_rng(5)
+    whole, late = rng.integers(-9, 10, 80) / 255.0, rng.integers(1, 10, 80) * 0.1
+    late[70] = 0.123  # beyond the entries that are looked at first
+    some = np.where(rng.random(80) < 0.4, np.nan, whole)
+    huge = np.full(80, 1.0)
+    huge[3] = 1e7
+    values = np.array([whole, late, some, huge, rng.standard_normal(80), np.zeros(80), np.full(80, np.nan)])
+    np.testing.assert_array_equal(on_a_grid(values), [True, False, True, False, False, True, True])
+
+
+def test_discounted_zeros_are_those_of_the_poisson_law():
+    expected = np.array([0.0, 1e-6, 0.99e-5, 1.01e-5, 0.001, 3.0, 200.0])
+    likely = [next(n for n in range(400) if poisson.sf(n, mean) <= 1e-5) for mean in expected[:6]]
+    np.testing.assert_array_equal(discounted(expected), [*np.maximum(likely, 3 * expected[:6] // 1), 600])

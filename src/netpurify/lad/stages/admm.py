@@ -25,8 +25,13 @@ _COLUMNS = 32
 
 
 def schedule(rows: int, rank: int) -> tuple[int, ...]:
-    """Steps before each attempt to polish: fewer at first where more rows than the rank make it easy."""
-    return min(max(4 + 48 * rank * rank // (rows * rows), 6), 16), 24, min(30 + rank // 4, 120)
+    """Steps before each attempt to polish.
+
+    Fewer at first where more rows than the rank make it easy, and at last where hardly more make the walk that follows
+    cheap.
+    """
+    last = min(30 + rank // 4, 20 * rows // max(rank, 1), 120)
+    return min(max(4 + 48 * rank * rank // (rows * rows), 6), 16), 24, last
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,14 +40,24 @@ def _pull_in(data: NDArray[np.float64], norms: NDArray[np.float64], *, clip: boo
         return np.zeros(data.shape[0])
     stride = int(0.6180339887498949 * rows) | 1  # visits the rows irregularly, so that no pattern in them can mislead
     visited = np.arange(rows) * stride % rows
-    sizes = np.abs(data[:, visited]) / norms[visited]
+    sizes = np.abs(data[:, visited[:_SAMPLE]]) / norms[visited[:_SAMPLE]]
+    if (sizes > 0.0).all():
+        middle = sizes.shape[1] // 2
+        typical = np.partition(sizes, middle, axis=1)[:, middle, None]
+    else:
+        typical = _typical(np.abs(data[:, visited]) / norms[visited])
+    if clip:
+        bound = _CLIP * typical * norms
+        np.clip(data[:, :rows], -bound, bound, out=data[:, :rows])
+    return typical[:, 0] * float(np.median(norms))
+
+
+def _typical(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The median of the first ``_SAMPLE`` sizes of each column that are not zero, [n, 1]; 0 where all are."""
     counted = sizes > 0.0
     counted &= np.cumsum(counted, axis=1) <= _SAMPLE
     sizes[~counted] = np.inf
     middle = counted.sum(axis=1)[:, None] // 2
     typical = np.take_along_axis(np.sort(sizes, axis=1), middle, axis=1)
     typical[~counted.any(axis=1)] = 0.0
-    if clip:
-        bound = _CLIP * typical * norms
-        np.clip(data[:, :rows], -bound, bound, out=data[:, :rows])
-    return typical[:, 0] * float(np.median(norms))
+    return typical

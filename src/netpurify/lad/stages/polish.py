@@ -91,10 +91,8 @@ def _round(columns: Columns, design: Design, *, with_guess: bool, with_dual: boo
     active = columns.state == ACTIVE
     solved = solve_restricted(design, columns, with_guess=with_guess, with_dual=with_dual)
     columns.coordinates[active] = solved.coordinates[active]
-    correction = design.fitted(solved.dual_correction) if with_dual else np.zeros_like(columns.data)
-    witness = solved.witness_start - design.fitted(solved.witness_correction) if with_dual else correction
     judge.decide(
-        columns.data, design.fitted(solved.coordinates), correction, witness, design.rows.are_distinct,
+        columns.data, solved.fitted, solved.correction, solved.witness, design.rows.are_distinct,
         design.live.size, design.rank, *judge.kept_rows(design.rank), with_guess, with_dual, columns.missing,
         columns.reached_floor, columns.noise, columns.residual, columns.left_out, columns.dual_guess,
         columns.dual_target, columns.dual, columns.noise_floor, columns.largest_floor, columns.redundant, columns.state,

@@ -2,6 +2,9 @@
 
 Either through the |S| x |S| block of the projector I - QQ', where S are the rows left out, or through
 Q_F'Q_F = I - Q_S'Q_S, whichever is cheaper; one Cholesky factorisation per column serves all three solutions.
+
+Where few rows are left out, a solution on S is spread over all rows by few rows of I - QQ', which takes fewer
+operations than two products with Q.
 """
 
 from dataclasses import dataclass
@@ -12,37 +15,42 @@ from numpy.typing import NDArray
 from netpurify.lad.design import Design
 from netpurify.lad.kernels.cholesky import SIDES, cholesky, cholesky_solve, gram
 from netpurify.lad.kernels.compiled import kernel
+from netpurify.lad.kernels.rows import add_rows
 from netpurify.lad.stages.columns import ACTIVE, OPEN, Columns
+
+_IN_CACHE = 16 << 20
+"""Bytes of I - QQ' up to which its rows are read faster than a product with Q is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restricted:
-    """Solutions on the kept rows, as coefficients of the basis, [panel, padded rank], unless said otherwise.
+    """Solutions on the kept rows F.
 
     Attributes:
-        coordinates: The least-squares fit through F.
-        dual_correction: What must be subtracted from the dual target on F so that the dual is orthogonal to the design,
-            or Q'y + slope = 0 with the slope of the columns.
-        witness_correction: What must be subtracted from ``witness_start`` so that the result, the witness, is supported
-            on F and orthogonal to the design. The witness is zero on a row of F exactly when the other rows of F do not
-            determine that row's value (leverage 1).
-        witness_start: Irregular numbers, [panel, rows].
+        coordinates: The least-squares fit through F, as coefficients of the basis, [panel, padded rank].
+        fitted: Its values, [panel, rows].
+        correction: What must be subtracted from the dual target on F so that the dual is orthogonal to the design, or
+            Q'y + slope = 0 with the slope of the columns, [panel, rows]. Of no meaning on S.
+        witness: Irregular numbers on F, less the part that the design explains, [panel, rows]. They are zero on a row
+            of F exactly when the other rows of F do not determine that row's value (leverage 1). Of no meaning on S.
     """
 
     coordinates: NDArray[np.float64]
-    dual_correction: NDArray[np.float64]
-    witness_correction: NDArray[np.float64]
-    witness_start: NDArray[np.float64]
+    fitted: NDArray[np.float64]
+    correction: NDArray[np.float64]
+    witness: NDArray[np.float64]
 
 
 def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with_dual: bool) -> Restricted:
     """Solve for the active columns; those whose rows F do not have full rank become OPEN.
 
+    The data must be orthogonal to the basis, as the residuals of least squares are.
+
     Args:
         design: The design.
         columns: The columns; their data, dual targets and sets S are read, their states changed.
         with_guess: Whether ``dual_target`` is other than zero on F.
-        with_dual: Whether to solve for dual and witness too.
+        with_dual: Whether to solve for dual and witness too; without, both are zero.
     """
     basis, rows, rank = design.basis, design.live.size, design.rank
     data, target, left_out, state = columns.data, columns.dual_target, columns.left_out, columns.state
@@ -51,38 +59,42 @@ def solve_restricted(design: Design, columns: Columns, *, with_guess: bool, with
     active = state == ACTIVE
     general = with_guess or bool(columns.slope.any())
     small = active & (left_out.sum(axis=1) <= (int(1.5 * rank) if block.size else rank))
-    large = active & ~small
+    by_rows = 0 < block.nbytes <= _IN_CACHE
+    through_basis = active & ~small if by_rows else active
+    large = (active & ~small).any()
     coordinates, dual_correction, witness_correction = np.zeros((3, state.size, basis.shape[1]))
-    start = np.where(small[:, None], orthogonal, irregular)
-    if large.any():
+    fitted, correction, witness = (np.zeros(data.shape) for _ in range(3))
+    if large:
         coordinates = design.coordinates(np.where(left_out, 0.0, data))
-    if with_dual and large.any():
+    if with_dual and large:
         witness_correction = design.coordinates(np.where(left_out, 0.0, irregular))
-    if with_dual and (large.any() or general):
+    if with_dual and (large or general):
         dual_correction = design.coordinates(target) + columns.slope
-    wanted = design.fitted(dual_correction) if general else target
-    outliers, forces, witness = (np.zeros(data.shape if small.any() else (1, 1)) for _ in range(3))
+    if with_dual:
+        correction[:] = design.fitted(dual_correction) if general else target
+        witness[:] = orthogonal
     _solve(
-        left_out, active, small, basis, block, rank, rows, with_dual, data, wanted, orthogonal, outliers, forces,
+        left_out, active, small, basis, block, rank, rows, general, with_dual, by_rows, data, fitted, correction,
         witness, coordinates, dual_correction, witness_correction, state,
     )  # fmt: skip
-    if small.any():
-        coordinates[small] = design.coordinates(data - outliers)[small]
+    if through_basis.any():
+        start = np.where(small[:, None], orthogonal, irregular)[through_basis]
+        fitted[through_basis] = design.fitted(coordinates[through_basis])
         if with_dual:
-            whole = design.coordinates(forces + target) + columns.slope if general else design.coordinates(forces)
-            dual_correction[small] = whole[small]
-            witness_correction[small] = design.coordinates(witness)[small]
-    return Restricted(coordinates, dual_correction, witness_correction, start)
+            correction[through_basis] = design.fitted(dual_correction[through_basis])
+            witness[through_basis] = start - design.fitted(witness_correction[through_basis])
+    return Restricted(coordinates, fitted, correction, witness)
 
 
 @kernel
 def _solve(
-    left_out, active, small, basis, block, rank, rows, all_three, data, wanted, orthogonal, outliers, forces, witness,
+    left_out, active, small, basis, block, rank, rows, general, all_three, by_rows, data, fitted, correction, witness,
     coordinates, dual_correction, witness_correction, state,
 ):  # fmt: skip
     """Solve for each active column: with the S x S block of I - QQ' where S is ``small``, else with Q_F'Q_F.
 
-    Where S is small this gives by how much the rows left out are off, and what makes dual and witness.
+    Where S is small this gives three vectors on S: by how much the rows left out are off, and what makes dual and
+    witness. They are spread over all rows by rows of I - QQ', or over the basis by rows of Q.
     """
     index, width = np.empty(rows, np.int64), basis.shape[1]
     for i in range(left_out.shape[0]):
@@ -91,6 +103,10 @@ def _solve(
         count = np.int64(0)
         for j in range(rows):
             count += left_out[i, j]
+        for c in range(width if small[i] else 0):
+            coordinates[i, c], witness_correction[i, c] = 0.0, 0.0
+            if not general:
+                dual_correction[i, c] = 0.0
         if small[i] and count == 0:
             continue
         # Q_F'Q_F is built from the fewer of the rows in F and in S.
@@ -126,15 +142,23 @@ def _solve(
         for a in range(count if small[i] else rank):
             right[a, 0] = data[i, index[a]] if small[i] else coordinates[i, a]
             if all_three:
-                right[a, 1] = wanted[i, index[a]] if small[i] else dual_correction[i, a]
-                right[a, 2] = orthogonal[index[a]] if small[i] else witness_correction[i, a]
+                right[a, 1] = correction[i, index[a]] if small[i] else dual_correction[i, a]
+                right[a, 2] = witness[i, index[a]] if small[i] else witness_correction[i, a]
         cholesky_solve(factor, right)
-        for a in range(count if small[i] else rank):
-            if small[i]:
-                outliers[i, index[a]] = right[a, 0]
-                forces[i, index[a]] = right[a, 1]
-                witness[i, index[a]] = -right[a, 2]
-            else:
+        if not small[i]:
+            for a in range(rank):
                 coordinates[i, a] = right[a, 0]
                 dual_correction[i, a] = right[a, 1]
                 witness_correction[i, a] = right[a, 2]
+            continue
+        add_rows(coordinates[i], right, 0, basis, index, count, -1.0)
+        if by_rows:
+            add_rows(fitted[i, :rows], right, 0, block, index, count, 1.0)
+            for a in range(count):
+                fitted[i, index[a]] -= right[a, 0]
+            if all_three:
+                add_rows(correction[i, :rows], right, 1, block, index, count, -1.0)
+                add_rows(witness[i, :rows], right, 2, block, index, count, -1.0)
+        elif all_three:
+            add_rows(dual_correction[i], right, 1, basis, index, count, 1.0)
+            add_rows(witness_correction[i], right, 2, basis, index, count, -1.0)

@@ -108,8 +108,9 @@ def walk_near_batch(batch: Batch, *, wide: bool) -> Vertices:
     design, count = batch.design, batch.data.shape[0]
     (rows, rank), width = (design.live.size, design.rank), design.basis.shape[1]
     sizes = np.where(batch.missing, np.inf, np.abs(batch.residual))[:, :rows]
-    near = (4 if wide else 2) * rank + 32
-    near = rows if rows <= 1.25 * near else near
+    # The longer the columns, the more rows lie between the rank-th nearest and one that is certainly far.
+    near = 4 * rank + 32 if wide else rank + min(rank, rows // 8) + 24
+    near = rows if rows <= 1.1 * near else near
     order = np.argsort(sizes, axis=1, kind="stable") if near == rows else _smallest(sizes, near)
     slope = batch.slope
     if near < rows:

@@ -139,7 +139,7 @@ class ColumnSpace(ABC):
     @cached_property
     def on_a_grid(self) -> bool:
         """Whether all entries are whole multiples of the smallest one, so that residuals can be zero by accident."""
-        return on_a_grid(self.matrix)
+        return bool(on_a_grid(self.matrix.reshape(1, -1))[0])
 
     @cached_property
     def irregular(self) -> NDArray[np.float64]:
@@ -178,11 +178,21 @@ def unit_columns(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
     return rows / norms, norms
 
 
-def on_a_grid(values: NDArray[np.float64]) -> bool:
-    """Whether all entries are small whole multiples of the smallest of them."""
-    sizes = np.abs(values)
-    steps = sizes / sizes[sizes > 0.0].min(initial=np.inf)
-    return bool((steps < 1e6).all() and (np.abs(steps - np.rint(steps)) < 1e-9).all())
+def on_a_grid(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether all entries of a row of ``values`` [n, k] are small whole multiples of its smallest one, [n].
+
+    Entries that are NaN are left out.
+    """
+    sizes, missing = np.abs(values), np.isnan(values)
+    smallest = np.where(sizes > 0.0, sizes, np.inf).min(axis=1, initial=np.inf, keepdims=True)
+    few = slice(32)  # which are enough to see of most rows that they are not
+    whole = _whole(sizes[:, few] / smallest, missing[:, few])
+    whole[whole] = _whole(sizes[whole] / smallest[whole], missing[whole])
+    return whole
+
+
+def _whole(steps: NDArray[np.float64], missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return np.all(missing | ((steps < 1e6) & (np.abs(steps - np.rint(steps)) < 1e-9)), axis=1)
 
 
 def _row_classes(rows: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -35,7 +35,7 @@ def surplus(space: ColumnSpace, candidate: Candidate, residuals: Residuals) -> N
     floor, median, ties = candidate.noise_floor, residuals.median, residuals.ties
     accidents = np.where(ties > 1, ties, 0)
     if space.on_a_grid:
-        whole = np.array([on_a_grid(column[~np.isnan(column)]) for column in candidate.data], np.bool_)
+        whole = on_a_grid(candidate.data)
         accidents = np.where(whole, (2 * ties + 4 * np.sqrt(ties)).astype(np.int64), accidents)
     present = np.count_nonzero(~residuals.missing, axis=1)
     expected = np.minimum((present - space.rank) * floor / median, candidate.data.shape[1])
@@ -47,7 +47,9 @@ def surplus(space: ColumnSpace, candidate: Candidate, residuals: Residuals) -> N
 
 def discounted(expected: NDArray[np.float64]) -> NDArray[np.int64]:
     """How many zeros are discounted where so many are ``expected`` by chance, [p]: a multiple, and never too few."""
-    likely = (pdtrc(np.arange(_MOST_ACCIDENTS)[:, None], expected) > _ACCIDENT).sum(axis=0)
+    likely = np.zeros(expected.shape, np.int64)
+    some = ~(expected <= _ACCIDENT)  # else even a single one is too improbable
+    likely[some] = (pdtrc(np.arange(_MOST_ACCIDENTS)[:, None], expected[some]) > _ACCIDENT).sum(axis=0)
     return np.maximum((_CHANCE * expected).astype(np.int64), likely)
 
 

@@ -1,6 +1,4 @@
-"""Attacks set aside: published kinds on which nothing was tuned, fixed before anything was hunted.
-
-Some have a family near them: reflections, low frequencies, filters and several patches.
+"""Attacks set aside: published kinds on which nothing was tuned; reflections, filters and more have a family near.
 
 Images are [n, c, h, w] with values in [0, 1], grey or colour. A stamp depends on the trigger and on the pixels of the
 image alone, never on the batch, on the order of the images or on global random numbers.
