@@ -10,6 +10,7 @@ from netpurify import lad
 from netpurify.lad import Design, Status
 from netpurify.lad.verifier.column_space import on_a_grid
 from netpurify.lad.verifier.evidence import discounted
+from netpurify.lad.verifier.residuals import SortedSizes
 from netpurify.lad.verifier.rivals import odds_of_rivals
 from netpurify.lad.verifier.sparse import sparse_vectors
 from tests.lad.problems import planted
@@ -213,3 +214,21 @@ def test_discounted_zeros_are_those_of_the_poisson_law():
     expected = np.array([0.0, 1e-6, 0.99e-5, 1.01e-5, 0.001, 3.0, 200.0])
     likely = [next(n for n in range(400) if poisson.sf(n, mean) <= 1e-5) for mean in expected[:6]]
     np.testing.assert_array_equal(discounted(expected), [*np.maximum(likely, 3 * expected[:6] // 1), 600])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_most_frequent_size_is_counted(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([0.5, 0.5 + 1e-14, 0.7, 0.7 + 0.9e-3, 0.7 + 1.8e-3, 2.0, *rng.random(9)], (12, 40))
+    sizes[0], sizes[1] = rng.random(40), 3.0
+    chosen = rng.random((12, 40)) < rng.choice([0.0, 0.1, 0.5, 1.0], (12, 1))
+    floor = rng.choice([0.0, 1e-3], 12)
+    expected = []
+    for own, used, least in zip(sizes, chosen, floor, strict=True):
+        longest, length, ordered = 0, 0, np.sort(own[used])
+        for j, size in enumerate(ordered):
+            near = j > 0 and size - ordered[j - 1] <= max(least, 1e-12 * size)
+            length = length + 1 if near else 1
+            longest = max(longest, length)
+        expected.append(longest)
+    np.testing.assert_array_equal(SortedSizes.of(sizes, chosen).most_frequent(floor), expected)

@@ -46,9 +46,9 @@ def cholesky(matrix):
 
     True when the matrix, whose eigenvalues are at most 1, is safely positive definite.
     """
-    turned, columns = matrix.T, matrix.shape[0]
+    turned, columns, first = matrix.T, matrix.shape[0], np.int64(0)
     for low in range(0, columns, ROWS):
-        subtract_block(turned, matrix, matrix, low, low, columns, 0, low)
+        subtract_block(turned, matrix, matrix, low, low, columns, first, low)
         for a in range(low, low + ROWS):
             for b in range(low, a):
                 add_row(matrix[a], -matrix[b, a], matrix[b], a)
@@ -61,15 +61,15 @@ def cholesky(matrix):
 @inner
 def cholesky_solve(factor, right):
     """Overwrite the columns of ``right`` [n, ``SIDES``] by their solutions, given ``cholesky``'s factor."""
-    turned, columns = factor.T, factor.shape[0]
+    turned, columns, first, sides = factor.T, factor.shape[0], np.int64(0), np.int64(SIDES)
     for low in range(0, columns, ROWS):
-        subtract_block(turned, right, right, low, 0, SIDES, 0, low)
+        subtract_block(turned, right, right, low, first, sides, first, low)
         for a in range(low, low + ROWS):
             for b in range(low, a):
                 _subtract_side(right, a, factor[b, a], b)
             _divide_side(right, a, factor[a, a])
     for low in range(columns - ROWS, -1, -ROWS):
-        subtract_block(factor, right, right, low, 0, SIDES, low + ROWS, columns)
+        subtract_block(factor, right, right, low, first, sides, low + ROWS, columns)
         for a in range(low + ROWS - 1, low - 1, -1):
             for b in range(a + 1, low + ROWS):
                 _subtract_side(right, a, factor[a, b], b)

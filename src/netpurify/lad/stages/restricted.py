@@ -97,6 +97,7 @@ def _solve(
     witness. They are spread over all rows by rows of I - QQ', or over the basis by rows of Q.
     """
     index, width = np.empty(rows, np.int64), basis.shape[1]
+    fit, force, witnessing = np.int64(0), np.int64(1), np.int64(2)  # literals would be compiled one by one
     for i in range(left_out.shape[0]):
         if not active[i]:
             continue
@@ -151,14 +152,14 @@ def _solve(
                 dual_correction[i, a] = right[a, 1]
                 witness_correction[i, a] = right[a, 2]
             continue
-        add_rows(coordinates[i], right, 0, basis, index, count, -1.0)
+        add_rows(coordinates[i], right, fit, basis, index, count, -1.0)
         if by_rows:
-            add_rows(fitted[i, :rows], right, 0, block, index, count, 1.0)
+            add_rows(fitted[i, :rows], right, fit, block, index, count, 1.0)
             for a in range(count):
                 fitted[i, index[a]] -= right[a, 0]
             if all_three:
-                add_rows(correction[i, :rows], right, 1, block, index, count, -1.0)
-                add_rows(witness[i, :rows], right, 2, block, index, count, -1.0)
+                add_rows(correction[i, :rows], right, force, block, index, count, -1.0)
+                add_rows(witness[i, :rows], right, witnessing, block, index, count, -1.0)
         elif all_three:
-            add_rows(dual_correction[i], right, 1, basis, index, count, 1.0)
-            add_rows(witness_correction[i], right, 2, basis, index, count, -1.0)
+            add_rows(dual_correction[i], right, force, basis, index, count, 1.0)
+            add_rows(witness_correction[i], right, witnessing, basis, index, count, -1.0)

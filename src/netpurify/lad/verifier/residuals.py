@@ -92,10 +92,14 @@ class SortedSizes:
 
     def most_frequent(self, floor: NDArray[np.float64]) -> NDArray[np.int64]:
         """How often the most frequent size of each column occurs; sizes that differ by at most ``floor`` are equal."""
+        before, ahead = self.ordered[:, :-1], self.ordered[:, 1:]
+        with np.errstate(invalid="ignore"):  # inf - inf, behind the last size
+            equal = ahead - before <= np.maximum(floor[:, None], 1e-12 * before)
+        most = np.minimum(self.count, 1)
+        tied = np.flatnonzero(equal.any(axis=1))  # few columns, if alterations are generic
         position = np.arange(self.ordered.shape[1])
-        begins = np.ones(self.ordered.shape, np.bool_)
-        ahead = self.ordered[:, 1:]
-        step = np.subtract(ahead, self.ordered[:, :-1], out=np.full(ahead.shape, np.inf), where=np.isfinite(ahead))
-        begins[:, 1:] = step > np.maximum(floor[:, None], 1e-12 * ahead)
+        begins = np.ones((tied.size, position.size), np.bool_)
+        begins[:, 1:] = ~equal[tied]
         run = position + 1 - np.maximum.accumulate(np.where(begins, position, 0), axis=1)
-        return np.where(position < self.count[:, None], run, 0).max(axis=1, initial=0)
+        most[tied] = run.max(axis=1, initial=0)
+        return most

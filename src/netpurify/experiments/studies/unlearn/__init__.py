@@ -15,7 +15,7 @@ from netpurify.experiments.studies.unlearn.curve import pictures
 from netpurify.experiments.studies.unlearn.methods import METHODS
 from netpurify.experiments.studies.unlearn.opinions import second_opinions
 from netpurify.experiments.studies.unlearn.page import unlearn_page
-from netpurify.experiments.studies.unlearn.rivals import every_repair
+from netpurify.experiments.studies.unlearn.rivals import TRIED_ON, every_repair
 from netpurify.experiments.studies.unlearn.rows import COUNT, hunted, repaired
 from netpurify.findings import Experiment, Mode, TableRow
 
@@ -41,7 +41,7 @@ COSTLY = {"unlearn, then defend", "defend, then unlearn", "NAD", "FT-SAM", "ANP,
 """Repairs that are tried on the small networks alone, with one seed; on a ResNet they are tried in ``rivals``."""
 SEVERAL_COUNTS = ("mnist_cnn", "resnet")
 """Networks on which other numbers of images are tried."""
-RIVALLED = {"short_resnet": ("patch",)}
+RIVALLED = {"resnet": tuple(ATTACKS)}
 """Attacks on large networks on which every repair is tried, with one seed."""
 ONCE = {"fashion_cnn": (0, 1)}
 """Seeds of attacked networks that are hunted and unlearnt with one seed of a hunt."""
@@ -169,7 +169,7 @@ def experiments(folder: Path) -> tuple[Experiment, ...]:
             title="what is left of attacks after every repair of one and the same network",
             grid=_rivals,
             trial=partial(every_repair, folder=networks),
-            cost=lambda cell: 2.0 + _scale(cell) * 350.0,
+            cost=lambda cell: 2.0 + _scale(cell) * (850.0 if cell["attack"] in TRIED_ON else 450.0),
             trials={"quick": 1, "default": 3, "full": 3},
             has_trial=_rivalled,
         ),

@@ -14,10 +14,16 @@ from netpurify.experiments.studies.unlearn.rows import COUNT, floor_of, judge, n
 from netpurify.findings import TableRow
 from netpurify.threads import one_torch_thread
 
-LEFT_OUT = ("I-BAU", "RNP", "ANP, 2,000 iterations")
-"""I-BAU and RNP were tried on many ResNets, where RNP prunes nothing; ANP takes longer than all others together."""
-RIVALS = tuple(name for name in METHODS if name not in LEFT_OUT)
-"""What is done to every network, in this order; a repair of a repaired network comes after the first of both."""
+RIVALS = tuple(METHODS)
+"""What is done to a network, in this order; a repair of a repaired network comes after the first of both."""
+LONGEST, TRIED_ON = "ANP, 2,000 iterations", ("none", "patch")
+"""A repair that takes longer than all others together, and the attacks on which it is tried."""
+
+
+def repairs_of(attack: str) -> list[str]:
+    """The repairs that are tried on networks with this attack."""
+    return [name for name in RIVALS if name != LONGEST or attack in TRIED_ON]
+
 
 Repaired = tuple[nn.Module, float]
 """A network after a repair, and the processor seconds that it took."""
@@ -33,7 +39,7 @@ def every_repair(settings: TableRow, seed: int, *, folder: str) -> list[TableRow
         images, labels = scenario.clean(COUNT)
         clean = CleanData(images, labels, None, 0, augmented=True)
         done: dict[str, Repaired] = {}
-        for name in RIVALS:
+        for name in repairs_of(scenario.attack):
             done[name] = _repair(name, network, clean, done)
             mended, seconds = done[name]
             known: TableRow = {"method": name, "images": COUNT, "hunt": 0, "floor": floor}
