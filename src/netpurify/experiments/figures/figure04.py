@@ -36,7 +36,7 @@ def trial(settings: TableRow, seed: int) -> list[TableRow]:
 
 def cost(settings: TableRow) -> float:
     """Fits beyond the limit grow with the rank."""
-    return float(settings["p"] or 0) * (0.004 + 0.0008 * float(settings["m"] or 0))
+    return float(settings["p"] or 0) * (0.002 + 0.0004 * float(settings["m"] or 0))
 
 
 def panels(rows: list[TableRow]) -> list[PlotPanel]:
