@@ -41,7 +41,7 @@ COSTLY = {"unlearn, then defend", "defend, then unlearn", "NAD", "FT-SAM", "ANP,
 """Repairs that are tried on the small networks alone, with one seed; on a ResNet they are tried in ``rivals``."""
 SEVERAL_COUNTS = ("mnist_cnn", "resnet")
 """Networks on which other numbers of images are tried."""
-RIVALLED = {"resnet": tuple(ATTACKS)}
+RIVALLED = {"resnet": ("none", "patch", "blended", "wanet")}
 """Attacks on large networks on which every repair is tried, with one seed."""
 ONCE = {"fashion_cnn": (0, 1)}
 """Seeds of attacked networks that are hunted and unlearnt with one seed of a hunt."""
